@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from searches import Letters
 
 from multigpu.formats.sequences.fastq import FASTQ
-from multigpu.formats.sequences.records import set_offsets
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.kernels.compiled.text.records import LENGTH, gather
 from multigpu.workloads.scan import simulate
@@ -131,9 +130,8 @@ def letters_of(samples: Path) -> Letters:
     """Return the bases of a FASTQ file, in ordinary memory."""
     raw = np.fromfile(samples, np.uint8)
     table = parsed(raw)
-    letters = np.empty(int(table[:, LENGTH].sum()), np.uint8)
-    offsets = np.empty(len(table) + 1, np.int64)
-    set_offsets(table, offsets)
+    offsets = np.concatenate([[0], np.cumsum(table[:, LENGTH])])
+    letters = np.empty(offsets[-1], np.uint8)
     gather(raw, table, letters, 0)
     return Letters(letters, offsets)
 

@@ -353,6 +353,7 @@ def test_conformers__are_records_of_one_title_and_the_same_atoms(
 ) -> None:
     loaded = load(tmp_path / f"a{suffix}", text * 2 + changed, types, by="title")
     records = len(loaded) + len(loaded.skipped)
+    assert (loaded.heavy > 0).all()
     assert [each.number for each in loaded.skipped] == [records]
     assert "no conformer of record 1," in loaded.skipped[0].reason
     assert loaded.ligand_of.tolist() == [0] * len(loaded)

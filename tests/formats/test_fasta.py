@@ -38,9 +38,7 @@ def read(
 ) -> Pieces:
     source = Source("samples.fa", len(text), "none", "fasta")
     span = FileSpan(0, 0, begin, border, exact)
-    return fasta.read_range(
-        file, source, span, overlap=overlap, buffers=buffers(), block_bytes=block
-    )
+    return fasta.read_range(file, source, span, overlap, 33, buffers(), block)
 
 
 def rows_of(file: int, found: Pieces) -> list[Record]:

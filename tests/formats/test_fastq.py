@@ -38,7 +38,7 @@ def read(text: bytes, begin: int, border: int, block: int) -> tuple[list[Record]
 
 def read_span(file: int, source: Source, begin: int, border: int, block: int = BLOCK) -> Pieces:
     span = FileSpan(0, 0, begin, border, exact=True)
-    return fastq.read_range(file, source, span, offset=OFFSET, buffers=buffers(), block_bytes=block)
+    return fastq.read_range(file, source, span, 0, OFFSET, buffers(), block)
 
 
 def rows_of(path: str, found: Pieces) -> list[Record]:
@@ -128,17 +128,6 @@ def test_first_record__after_any_cut_is_where_the_span_before_stops(name: str, b
             guess = fastq.find_first_record(file, start - 1, len(text), block)
             stop = parsed(text, 0, start)[1]
             assert guess == (stop if stop < len(text) else -1)
-
-
-@pytest.mark.parametrize("name", FASTQ)
-def test_first_record__is_always_a_line_that_begins_with_at(name: str) -> None:
-    """Where lines are wrapped it may be a wrong one; the span before corrects it."""
-    text = FASTQ[name]
-    lines = [i + 1 for i in range(len(text) - 1) if text[i : i + 1] == b"\n"]
-    with opened(text) as file:
-        for begin in range(len(text)):
-            guess = fastq.find_first_record(file, begin, len(text))
-            assert guess == -1 or (guess > begin and guess in lines and text[guess:][:1] == b"@")
 
 
 @examples(100)

@@ -1,7 +1,7 @@
 """Records in memory as text of FASTQ or FASTA."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from types import SimpleNamespace as Namespace
 from typing import Any
 
 import pyarrow as pa
@@ -63,31 +63,9 @@ def test_first_record__that_is_wrong_is_named(record: Any) -> None:
         blocks_of([record])
 
 
-@dataclass
-class Dnaio:
-    """As dnaio.SequenceRecord."""
-
-    name: str
-    sequence: str
-    qualities: str | None
-
-
-@dataclass
-class Fastx:
-    """As pysam.FastxRecord."""
-
-    name: str
-    sequence: str
-    quality: str | None
-
-
-@dataclass
-class Bio:
-    """As Bio.SeqRecord."""
-
-    id: str
-    seq: bytes  # made of a Bio.Seq by bytes()
-    letter_annotations: dict[str, list[int]]
+def bio(name: str, bases: str, letters: dict[str, list[int]]) -> Namespace:
+    """Return what has the attributes of a Bio.SeqRecord; bytes() makes its bases of a Bio.Seq."""
+    return Namespace(id=name, seq=bases.encode(), letter_annotations=letters)
 
 
 TWO = [(b"one", b"ACGT", b"II5I"), (b"two", b"NN", b"##")]
@@ -106,12 +84,14 @@ def arrow(kind: Any, *columns: str) -> pa.Table:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([Dnaio(f"{name} comment", *rest) for name, *rest in TEXTS], TWO),
-        ([Dnaio(name, bases, None) for name, bases, _ in TEXTS], BARE),
-        ([Fastx(*record) for record in TEXTS], TWO),
-        ([Bio(name, bases.encode(), {"phred_quality": [ord(value) - 33 for value in values]})
+        ([Namespace(name=f"{name} comment", sequence=bases, qualities=values)
           for name, bases, values in TEXTS], TWO),
-        ([Bio(name, bases.encode(), {}) for name, bases, _ in TEXTS], BARE),
+        ([Namespace(name=name, sequence=bases, qualities=None) for name, bases, _ in TEXTS], BARE),
+        ([Namespace(name=name, sequence=bases, quality=values)
+          for name, bases, values in TEXTS], TWO),
+        ([bio(name, bases, {"phred_quality": [ord(value) - 33 for value in values]})
+          for name, bases, values in TEXTS], TWO),
+        ([bio(name, bases, {}) for name, bases, _ in TEXTS], BARE),
         *((arrow(kind, "quality", "name", "sequence"), TWO)
           for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary())),
         (arrow(pa.string(), "name", "sequence"), BARE),
@@ -130,8 +110,8 @@ def test_records__of_other_packages_are_read_by_their_attributes(
 def test_records__that_share_one_object_are_read_when_they_are_taken() -> None:
     """As those of pysam.FastxFile(persist=False)."""
 
-    def records() -> Iterator[Fastx]:
-        shared = Fastx("", "", None)
+    def records() -> Iterator[Namespace]:
+        shared = Namespace(name="", sequence="", quality=None)
         for shared.name, shared.sequence, shared.quality in TEXTS:
             yield shared
 

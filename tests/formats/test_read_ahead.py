@@ -2,46 +2,29 @@
 
 import gzip
 import threading
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 import pytest
-from support.stored import inspect_source
+from support.stored import READS, STORED, inspect_source
 
 from multigpu.errors import InputError
-from multigpu.formats.storage.read_ahead import LARGEST_BLOCK, ReadAhead
+from multigpu.formats.storage.read_ahead import ReadAhead
 
 
-@pytest.fixture(scope="module")
-def reads() -> bytes:
-    """Return more than several blocks hold."""
-    return b"".join(b"@r%d\nACGTACGT\n+\nIIIIIIII\n" % number for number in range(400_000))
+def test_stream__is_the_whole_content(store: Callable[..., str]) -> None:
+    found = inspect_source(store(STORED["gzip"])).stream(1000)
+    assert b"".join(block.tobytes() for block in found) == READS
 
 
-@pytest.fixture(scope="module")
-def packed(reads: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("packed") / "reads.fq.gz"
-    path.write_bytes(gzip.compress(reads, 1))
-    return str(path)
-
-
-@pytest.mark.parametrize("size", [LARGEST_BLOCK, 1 << 20])
-def test_stream__is_the_whole_content(reads: bytes, packed: str, size: int) -> None:
-    found = inspect_source(packed).stream(size)
-    assert b"".join(block.tobytes() for block in found) == reads
-
-
-def test_stream__that_is_damaged_says_so_where_it_is_taken(packed: str, tmp_path: Path) -> None:
-    damaged = tmp_path / "cut.fq.gz"
-    damaged.write_bytes(Path(packed).read_bytes()[:-20])
-    found = inspect_source(str(damaged)).stream(LARGEST_BLOCK)
+def test_stream__that_is_damaged_says_so_where_it_is_taken(store: Callable[..., str]) -> None:
+    found = inspect_source(store(gzip.compress(READS * 5)[:-20])).stream(1000)
     with pytest.raises(InputError, match="ends early"):
         list(found)
 
 
-def test_stream__that_nobody_takes_ends_when_it_is_closed(packed: str) -> None:
+def test_stream__that_nobody_takes_ends_when_it_is_closed(store: Callable[..., str]) -> None:
     before = set(threading.enumerate())
-    found = inspect_source(packed).stream(1000)
+    found = inspect_source(store(STORED["gzip"])).stream(500)
     (reading,) = set(threading.enumerate()) - before
     found.close()
     reading.join(5)

@@ -1,7 +1,6 @@
 """URLs of servers that are slow, fail, break off, know no ranges or change their files."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.stored import READS, STORED, content, inspect_source
@@ -101,8 +100,3 @@ def test_url__of_nothing_is_said_at_once(web: Web, name: str) -> None:
         inspect_source(f"{web.url}/{name}")
     with pytest.raises(InputError, match=r"a\.fq: cannot be read: connect call failed"):
         inspect_source("http://127.0.0.1:9/a.fq")
-
-
-def test_file_url__is_read_like_a_url(tmp_path: Path) -> None:
-    (tmp_path / "a.fq").write_bytes(READS)
-    assert content(f"file://{tmp_path}/a.fq") == READS

@@ -45,13 +45,12 @@ def read_range(
     file: int,
     source: Source,
     span: FileSpan,
-    *,
     overlap: int,
+    offset: int,
     buffers: Buffers,
-    offset: int = 0,
     block_bytes: int = BLOCK,
 ) -> Pieces:
-    """Read the records, and pieces of records, whose bases stand in a span; see `ReadRange`.
+    """Read the records, and pieces of records, whose bases stand in a span; see `SequenceFormat`.
 
     It begins where the span's first line begins, or continues, that is no header line of the span
     before.

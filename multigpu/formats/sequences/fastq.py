@@ -59,13 +59,12 @@ def read_range(
     file: int,
     source: Source,
     span: FileSpan,
-    *,
+    overlap: int,
     offset: int,
     buffers: Buffers,
-    overlap: int = 0,
     block_bytes: int = BLOCK,
 ) -> Pieces:
-    """Read the records that begin in a span; see `ReadRange`."""
+    """Read the records that begin in a span; see `SequenceFormat`."""
     # The newline of the line before belongs to the search.
     first = span.start if span.exact else find_first_record(file, span.start - 1, span.stop)
     begin, border = span.stop if first < 0 else first, span.stop

@@ -32,7 +32,7 @@ def read_pairs(
 
     offset   the quality character that means 0
     letters  source of the memory for the letters
-    texts    source of that for the text
+    texts    source of that for the text, and for the ranges, which is given back
 
     Raises Unreadable where a file cannot be read.
     """
@@ -42,17 +42,20 @@ def read_pairs(
         with errors_named(one.path), FileIO(one.path) as file:
             begin = find_first_record(file.fileno(), span.start - 1, span.stop)
     start = begin if begin >= 0 else span.stop
-    first = _records_from(one, start, span.stop - start, offset)
+    first = _records_from(one, start, span.stop - start, offset, texts)
     count = first.fill_to(span.stop) if start < span.stop else 0
     if count and not span.exact:
         mate_begin = _find_mate(two, first, begin * (two.size or 0) // (one.size or 1))
         count *= mate_begin >= 0
     size = (first.position(count) - start) * (two.size or 0) // (one.size or 1)
-    files = [first, _records_from(two, max(0, mate_begin), size, offset)]
+    files = [first, _records_from(two, max(0, mate_begin), size, offset, texts)]
     pairs = min(count, files[1].fill(count))
     raw, table, error = take_pairs(source, files, pairs, texts.take)
     if count or span.exact:
         error = error or error_at_end(source, files)
+    for each in files:
+        if each.raw.base is not None:
+            texts.give(each.raw)
     return Pieces(
         begin=begin,
         stop=first.position(),
@@ -65,17 +68,16 @@ def read_pairs(
     )
 
 
-def _records_from(file: Source, begin: int, size: int, offset: int) -> FileRecords:
+def _records_from(file: Source, begin: int, size: int, offset: int, texts: Buffers) -> FileRecords:
     """Return the records of a file from a position on, of which `size` bytes are wanted."""
-    content = _content(file, begin, size)
-    return FileRecords(block_spans(0, file, content, offset, begin), begin)
 
+    def content() -> Generator[Block]:
+        with open_stored(file.path) as stored:
+            stored.expected = file.size
+            stored.restart(begin)
+            yield from range_blocks(stored, size, texts.take)
 
-def _content(file: Source, begin: int, size: int) -> Generator[Block]:
-    with open_stored(file.path) as stored:
-        stored.expected = file.size
-        stored.restart(begin)
-        yield from range_blocks(stored, size)
+    return FileRecords(block_spans(0, file, content(), offset, begin), begin)
 
 
 def _find_mate(file: Source, first: FileRecords, guess: int) -> int:

@@ -55,7 +55,8 @@ class SpanReader:
             is_ended = block is None
             found = self._read_block(block or BlockSpan(0, 0), isinstance(span, StreamSpan))
         offsets: NDArray[np.int64] = self._borders.take(8 * (len(found.table) + 1)).view(np.int64)
-        records.set_offsets(found.table, offsets)
+        offsets[0] = 0
+        np.cumsum(found.table[:, LENGTH], out=offsets[1:])
         inside = found.table[:, LENGTH].copy()
         inside[-1:] -= found.beyond
         return replace(
@@ -102,11 +103,5 @@ class SpanReader:
         if isinstance(span, BgzfSpan):
             return bgzf_ranges.read_range(source, span, offset=offset, letters=letters, texts=texts)
         with errors_named(source.path), FileIO(source.path) as file:
-            return FORMATS[source.layout].read_range(
-                file.fileno(),
-                source,
-                span,
-                overlap=self._overlap,
-                offset=offset,
-                buffers=letters,
-            )
+            read_range = FORMATS[source.layout].read_range
+            return read_range(file.fileno(), source, span, self._overlap, offset, letters)

@@ -39,12 +39,6 @@ def empty_table(rows: int) -> NDArray[np.int64]:
     return np.empty((rows, COLUMNS), np.int64)
 
 
-def set_offsets(table: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
-    """Set offsets int64[n + 1]: where each record's bases begin among all, and their number."""
-    offsets[0] = 0
-    np.cumsum(table[:, LENGTH], out=offsets[1:])
-
-
 def gather_letters(
     raw: NDArray[np.uint8],
     table: NDArray[np.int64],

@@ -5,7 +5,6 @@ A format is one module that ends with its object, and one line in `registry`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,30 +16,6 @@ from multigpu.formats.storage.sources import Source
 from multigpu.kernels.device.buffers import Buffers
 
 BLOCK = 1 << 19  # bytes of a file at a time: they stay in the cache of a core, most records fit
-
-
-class ReadRange(Protocol):
-    """Function that reads a span of a file."""
-
-    def __call__(
-        self,
-        file: int,
-        source: Source,
-        span: FileSpan,
-        *,
-        overlap: int,
-        offset: int,
-        buffers: Buffers,
-    ) -> Pieces:
-        """Read the records of the span.
-
-        file     an open file's descriptor
-        overlap  bases that the last piece reaches over the span, if its record does
-        offset   the quality character that means 0
-        buffers  source of the memory for the letters
-
-        Raises InputError where the file is shorter now than `source` says, and OSError.
-        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -68,8 +43,12 @@ class SequenceFormat(RecordFormat):
     parse           (bytes that begin with a record, final, offset) → records at their front
                     final: whether nothing follows, so that an incomplete record is an error
                     offset: the quality character that means 0
-    read_range      reads the records of a byte range of a plain file
+    read_range      (file, source, span, overlap, offset, letters) → records of a byte range
+                    file: an open file's descriptor
+                    overlap: bases that the last piece reaches over the span, if its record does
+                    letters: source of the memory for the bases
+                    Raises InputError where the file is shorter than `source` says, and OSError
     """
 
     parse: Callable[[NDArray[np.uint8], bool, int], Parsed]
-    read_range: ReadRange
+    read_range: Callable[[int, Source, FileSpan, int, int, Buffers], Pieces]

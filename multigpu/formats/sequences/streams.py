@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,7 @@ def stream_blocks(
     return block_spans(number, source, content, phred_offset)
 
 
-def range_blocks(
-    stream: Stream, size: int, allocate: Callable[[int], Block] = new_memory
-) -> Generator[Block]:
+def range_blocks(stream: Stream, size: int, allocate: Callable[[int], Block]) -> Generator[Block]:
     """Yield the blocks of a stream that a range of `size` bytes and the end of its records need.
 
     They become larger: what is left of one is copied before the next.
@@ -165,34 +164,29 @@ class OpenStreams:
         """Return the block; None after the last one. Raises InputError where it cannot be read."""
         with self._lock:
             if span.source not in self._open:
-                source = self._sources[span.source]
-                stream = _OpenStream(source, span, self._phred_offset, self.buffers)
-                self._open[span.source] = stream
+                about = self._sources[span.source], span.size, self._phred_offset, self.buffers
+                blocks = partial(stream_blocks, span.source, *about)
+                self._open[span.source] = _OpenStream(blocks, span.number)
         return self._open[span.source].read(span.number)
 
 
 class _OpenStream:
     """Blocks of one file, read by the first thread that asks for one or for a later one."""
 
-    def __init__(
-        self, source: Source, span: StreamSpan, phred_offset: int, buffers: Buffers
-    ) -> None:
-        self._source, self._span, self._phred_offset = source, span, phred_offset
-        self._buffers, self._lock = buffers, threading.Lock()
+    def __init__(self, blocks: Callable[[], Iterator[BlockSpan]], first: int) -> None:
+        self._blocks, self._lock = blocks, threading.Lock()
         self._waiting: dict[int, BlockSpan] = {}  # that were read, and are not asked for yet
-        self._open(span.number)
+        self._begin(first)
 
-    def _open(self, first: int) -> None:
+    def _begin(self, first: int) -> None:
         """Begin to read, with the block of this number."""
         self._error: Exception | None = None
-        number, size = self._span.source, self._span.size
-        found = stream_blocks(number, self._source, size, self._phred_offset, self._buffers)
-        self._found, self._next = itertools.islice(found, first, None), first
+        self._found, self._next = itertools.islice(self._blocks(), first, None), first
 
     def read(self, number: int) -> BlockSpan | None:
         with self._lock:
             if number < self._next and number not in self._waiting:  # it is asked for again
-                self._open(number)
+                self._begin(number)
             while self._next <= number:
                 if self._error is not None:  # of this block and of all later ones
                     raise self._error

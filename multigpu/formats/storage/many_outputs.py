@@ -140,13 +140,12 @@ class ManyOutputs:
 
     def _append(self, contents: Mapping[int, Sequence[Content]]) -> None:
         """Let the threads append to files."""
-        shares: dict[int, dict[int, Sequence[Content]]] = {}
-        for number, pieces in contents.items():
-            shares.setdefault(number % len(self._writers), {})[number] = pieces
-        tasks = [
-            self._writers[at].submit(self._append_share, share) for at, share in shares.items()
-        ]
-        self._batches.append(tasks)
+        self._batches.append(
+            [
+                self._writers[number % len(self._writers)].submit(self._append_to, number, pieces)
+                for number, pieces in contents.items()
+            ]
+        )
         self._wait(BATCHES_AHEAD)
 
     def _wait(self, batches: int) -> None:
@@ -155,14 +154,13 @@ class ManyOutputs:
             for task in self._batches.popleft():
                 task.result()
 
-    def _append_share(self, contents: Mapping[int, Sequence[Content]]) -> None:
-        for number, pieces in contents.items():
-            path = str(self._scratch / str(number))
-            with failures_named(self._paths[number]), FileIO(path, "a") as file:
-                for piece in pieces:
-                    left = memoryview(piece.result() if isinstance(piece, Future) else piece)
-                    while left:
-                        left = left[file.write(left) :]
+    def _append_to(self, number: int, pieces: Sequence[Content]) -> None:
+        path = str(self._scratch / str(number))
+        with failures_named(self._paths[number]), FileIO(path, "a") as file:
+            for piece in pieces:
+                left = memoryview(piece.result() if isinstance(piece, Future) else piece)
+                while left:
+                    left = left[file.write(left) :]
 
 
 def _compress(content: memoryview) -> bytes:

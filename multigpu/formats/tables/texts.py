@@ -72,10 +72,6 @@ class Texts:
         begin = self.begins[i]
         return self.raw[begin : begin + self.lengths[i]].tobytes()
 
-    def take(self, which: "Places | slice | NDArray[np.bool_]") -> "Texts":
-        """Return some of the texts, in the same buffer."""
-        return Texts(self.raw, self.begins[which], self.lengths[which])
-
     def each(self) -> list[bytes]:
         """Return all texts as objects."""
         raw = self.raw.tobytes()

@@ -196,7 +196,7 @@ def test_warning__comes_once_for_the_functions_of_all_packages(place: Path) -> N
     (place / "multigpu").mkdir()
     (place / "multigpu").chmod(0o777)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(place), "PYTHONPATH": str(ROOT)}
-    code = "import multigpu.kernels.compiled.text.pdbqt, multigpu.kernels.bases"
+    code = "import multigpu.kernels.compiled.fragments, multigpu.kernels.bases"
     run = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120,
         check=True,
