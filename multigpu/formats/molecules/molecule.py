@@ -79,13 +79,8 @@ class BondGraph(NamedTuple):
     charges: FormalCharges
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AtomTypes:
-    """AutoDock's view of a molecule.
-
-    types    of each atom, "" where it scores nothing
-    charges  float64[n], e
-    """
+class AtomTypes(NamedTuple):
+    """AutoDock's view of a molecule: types, "" where an atom scores nothing, and float64[n], e."""
 
     types: list[str]
     charges: NDArray[np.float64]
