@@ -86,12 +86,6 @@ def test_pose__of_a_thousand_atoms_is_v3000() -> None:
     np.testing.assert_array_equal(again.positions, molecule.positions)
 
 
-def test_pose__without_bonds_gets_those_of_near_atoms() -> None:
-    text = b"3\n\nN 9.051 4.576 0.459\nO 8.147 5.373 0.172\nH 8.697 3.498 1.132\n"
-    pose = parse(render(parse(text, "xyz"), "", "sdf", shifted(text, "xyz"), {}), "sdf")
-    assert pose.bonds == [(0, 1, 1), (0, 2, 1)]
-
-
 @pytest.mark.parametrize("fmt", ["mol2", "pdbqt", "xyz"])
 def test_pose__in_these_formats_needs_them(fmt: str) -> None:
     molecule = parse(ETHANOL, "sdf")
@@ -119,7 +113,6 @@ def test_pose__keeps_the_comment_of_an_xyz() -> None:
 
 # ---- atoms that are no element ----------------------------------------------------------------
 
-LABELLED = b"2\nx\nC1 0 0 0\nFE2 5 0 0\n"
 ODD = [
     pytest.param("xyz", XYZ.replace(b"O ", b"Bq "), "atom 1 is 'Bq'", id="ghost atom"),
     pytest.param("mol2", MOL2.replace(b"O.3", b"LP "), "atom 3 is 'Lp'", id="lone pair"),
@@ -128,18 +121,6 @@ ODD = [
     pytest.param("sdf", ETHANOL.replace(b" O ", b" R#"), "atom 3 is 'R#'", id="R group"),
     pytest.param("pdb", PDB.replace(b"CL\n", b"XX\n"), "atom 2 is 'Xx'", id="columns"),
 ]
-
-
-def test_labels__of_xyz_are_elements_in_other_formats() -> None:
-    molecule = parse(LABELLED, "xyz")
-    for fmt, words in {
-        "sdf": (" C  ", " Fe "),
-        "pdb": ("           C\n", "          FE\n"),
-    }.items():
-        pose = render(molecule, "", fmt, molecule.positions, FACTS)
-        assert [word.encode() in pose for word in words] == [True, True]
-        assert parse(pose, fmt).elements == ["C", "Fe"]
-    assert b"FE2 5" in render(molecule, "", SAME, molecule.positions, {}).replace(b".000000", b"")
 
 
 @pytest.mark.parametrize("fmt", ["sdf", "pdb"])

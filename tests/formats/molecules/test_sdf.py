@@ -81,7 +81,6 @@ CONTINUED = [
 
 BROKEN = [
     pytest.param(b"-1.5 -\nM  V30 0.25 3 0 CFG=1", id="the rest of the place"),
-    pytest.param(b"-\nM  V30 -1.5 0.25 3 0 CFG=1", id="all of the place"),
     pytest.param(b"-1.5 0.2-\nM  V30 5 3 0 CFG=1", id="within a number"),
     pytest.param(b"-1.5 0.25 -\nM  V30 -\nM  V30 3 0 -\nM  V30 CFG=1", id="several lines"),
     pytest.param(b"-1.5 0.25 3-\nM  V30  0 CFG=1", id="perhaps the last number"),
