@@ -110,7 +110,7 @@ class LigandFormat:
     fewest_flat_atoms  record → from how many atoms with one z on it is a drawing
     pseudo_types  atom types that stand for no atom, and are in no other format
     has_places  whether records have coordinates, so that poses can be written
-    poses_as    name of the format of its poses, where they are of another; "" for its own
+    has_poses   whether poses are written in it
     """
 
     name: str
@@ -129,7 +129,7 @@ class LigandFormat:
     fewest_flat_atoms: Callable[[bytes], float] = lambda _: FEWEST_FLAT
     pseudo_types: frozenset[str] = frozenset()
     has_places: bool = True
-    poses_as: str = ""
+    has_poses: bool = True
 
 
 def check_molecule(molecule: Molecule) -> Molecule:
