@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from multigpu.errors import Failure, InputError, UsageError
 
 if TYPE_CHECKING:
-    from multigpu.formats.molecules.pockets.autogrid_writer import write_pocket
+    from multigpu.formats.molecules.pockets.autogrid import write_pocket
     from multigpu.formats.tables.counts import Counts
     from multigpu.formats.tables.counts_files import read_counts, write_counts
     from multigpu.workloads.cnv.api import cnv
@@ -73,7 +73,7 @@ _HOMES = {
     "remove_from_cohort": "workloads.cohort.api",
     "scan": "workloads.scan.api",
     "write_counts": "formats.tables.counts_files",
-    "write_pocket": "formats.molecules.pockets.autogrid_writer",
+    "write_pocket": "formats.molecules.pockets.autogrid",
 }
 
 

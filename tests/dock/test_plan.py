@@ -89,6 +89,8 @@ def test_spans__carry_the_text_of_their_records_and_nothing_else(
     source = inspect_source(str(path), ligands.LIGANDS)
     spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan_of(2000, 7)))
     assert len(spans) > COUNT // 7
+    assert all(sum(map(len, span.records)) <= 7 for span in spans)
+    assert all(sum(len(each.text) for each in span.records) <= 2000 for span in spans)
     assert not [each for span in spans for each in span.records if "ends" in vars(each)]
     sent = pickle.loads(pickle.dumps(spans))
     assert b"".join(each.text for span in sent for each in span.records) == path.read_bytes()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from rdkit import Chem
 
-from multigpu.formats.molecules.poses import SAME, render
+from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import parse
 
 ETHANOL = b"""ethanol
@@ -131,10 +131,10 @@ def mol2(
     return f"{head}@<TRIPOS>ATOM\n{''.join(atoms)}{more}@<TRIPOS>BOND\n{joined}".encode()
 
 
-def posed(text: bytes, layout: str, fmt: str = SAME) -> str:
+def posed(text: bytes, layout: str, fmt: str = "") -> str:
     """A record as a pose where it lies."""
     molecule = parse(text, layout)
-    return render(molecule, "x", fmt, molecule.positions, {}).decode()
+    return render(molecule, "x", fmt or layout, molecule.positions, {}).decode()
 
 
 def plain(smiles: str) -> str:

@@ -9,13 +9,12 @@ Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format a
 `LigandFormat`; `registry` lists them. No other module asks what a format is called.
 
     ligands         files to records, cut as fast as they are read
-    columns         the atoms of many ligands as arrays
     molecule        one molecule as an object; what a format is; `registry`: all of them
     fields, elements   what the formats share: lines, words and numbers, symbols
     sybyl, pdbqt_bonds   bonds of MOL2 and PDBQT, which say less than others
     bonds           bonds and charges by places and valences
-    autodock_types  AutoDock's atom types and charges
+    autodock_types, vina_types   atom types, charges, torsions; `scoring`: the atoms as arrays
     poses           a pose as text of any format; `dock.output`: where it goes
-    pockets         score grids, with a registry of their own; `rotations`: lists of them in files
+    pockets         score grids, one file a format; `rotations`: lists of them in files
     receptors       the atoms of which maps of AutoGrid are made
 """

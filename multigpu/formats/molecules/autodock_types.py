@@ -18,7 +18,7 @@ SYBYL's. PDB and XYZ say nothing of bond orders, so they have neither.
 """
 
 from collections.abc import Collection
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -127,8 +127,8 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     graph = rdkit_molecule(molecule, molecule.text)
     types = [str(atom.GetSymbol()) for atom in graph.GetAtoms()]
     most = len(types) + graph.GetNumBonds()
-    for pattern, kind in _patterns():
-        for match in graph.GetSubstructMatches(pattern, False, maxMatches=most):
+    for pattern, kind in PATTERNS.items():
+        for match in graph.GetSubstructMatches(smarts(pattern), False, maxMatches=most):
             types[match[0]] = kind
     ComputeGasteigerCharges(graph)
     charges = np.array(
@@ -167,11 +167,12 @@ def rdkit_molecule(molecule: Molecule, text: bytes) -> Any:
     return graph
 
 
-@lru_cache
-def _patterns() -> list[tuple[Any, str]]:
+@cache
+def smarts(pattern: str) -> Any:
+    """Return RDKit's query of a pattern."""
     from rdkit.Chem import MolFromSmarts
 
-    return [(MolFromSmarts(pattern), kind) for pattern, kind in PATTERNS.items()]
+    return MolFromSmarts(pattern)
 
 
 # ---- by SYBYL's types -------------------------------------------------------------------------

@@ -38,5 +38,5 @@ DLG = replace(
     find_ends=find_ends,
     parse=parse,
     read_name=lambda text: pdb.read_name(b"".join(docked(text.splitlines(keepends=True)))),
-    poses_as=PDBQT.name,
+    has_poses=False,
 )

@@ -79,13 +79,8 @@ class BondGraph(NamedTuple):
     charges: FormalCharges
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AtomTypes:
-    """AutoDock's view of a molecule.
-
-    types    of each atom, "" where it scores nothing
-    charges  float64[n], e
-    """
+class AtomTypes(NamedTuple):
+    """AutoDock's view of a molecule: types, "" where an atom scores nothing, and float64[n], e."""
 
     types: list[str]
     charges: NDArray[np.float64]
@@ -115,7 +110,7 @@ class LigandFormat:
     fewest_flat_atoms  record → from how many atoms with one z on it is a drawing
     pseudo_types  atom types that stand for no atom, and are in no other format
     has_places  whether records have coordinates, so that poses can be written
-    poses_as    name of the format of its poses, where they are of another; "" for its own
+    has_poses   whether poses are written in it
     """
 
     name: str
@@ -134,7 +129,7 @@ class LigandFormat:
     fewest_flat_atoms: Callable[[bytes], float] = lambda _: FEWEST_FLAT
     pseudo_types: frozenset[str] = frozenset()
     has_places: bool = True
-    poses_as: str = ""
+    has_poses: bool = True
 
 
 def check_molecule(molecule: Molecule) -> Molecule:

@@ -21,16 +21,15 @@ from multigpu.formats.molecules.registry import FORMATS, POSE_FORMATS, SUFFIXES
 from multigpu.formats.molecules.sdf import SDF, build
 from multigpu.formats.storage.suffixes import uncompressed_suffix
 
-SAME = "same"  # every ligand in the format it came in
 ANY_ORDER = 8  # of SDF's bonds
 
 
 def format_of(path: str) -> str:
     """Return the format of a poses file by its suffix. Raises UsageError for another suffix."""
     suffix = uncompressed_suffix(path)
-    if suffix in SUFFIXES and not SUFFIXES[suffix].poses_as:
+    if suffix in SUFFIXES and SUFFIXES[suffix].has_poses:
         return SUFFIXES[suffix].name
-    *others, last = (each.suffixes[0] for each in POSE_FORMATS if not each.poses_as)
+    *others, last = (each.suffixes[0] for each in POSE_FORMATS if each.has_poses)
     raise UsageError(f"{path}: poses are written as {', '.join(others)} or {last}, all in one")
 
 
@@ -46,7 +45,7 @@ def render(
     Raises MoleculeError where the format has no room for it: as for atoms that are no element,
     which stay as they are in their own format.
     """
-    if fmt in (SAME, molecule.format.name):
+    if fmt == molecule.format.name:
         return molecule.format.rewrite(molecule, name, positions, notes)
     write = FORMATS[fmt].build
     if write is None:

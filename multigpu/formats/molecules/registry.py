@@ -27,11 +27,6 @@ def format_of_content(start: bytes) -> str:
     return next(found, "")
 
 
-def pose_layout(layout: str) -> str:
-    """Return the name of the format of poses of molecules in this format."""
-    return FORMATS[layout].poses_as or layout
-
-
 def largest_fragment(molecule: Molecule) -> Molecule:
     """Return the molecule without the atoms that no bonds join to most of them: salts, waters."""
     largest, *others = fragments_of(molecule)

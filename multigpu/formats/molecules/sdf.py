@@ -26,7 +26,7 @@ ROW_OF_COUNTS = 3
 LONGEST_HEAD = 12  # lines in which the one of the counts is looked for
 VERSION = re.compile(rb"V[23]000\s*$", re.MULTILINE)
 V30 = b"M  V30 "  # start of the lines of a V3000 table
-WORDS_TO_PLACE = 5  # of an atom of V3000: number, type, x y z
+WORDS_TO_PLACE = 7  # of an atom of V3000: M V30 number type x y z
 PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
 SYMBOL, CHARGE_CODE = slice(30, 34), slice(36, 39)
 CHARGE_CODES = {b"1": 3, b"2": 2, b"3": 1, b"5": -1, b"6": -2, b"7": -3}
@@ -129,7 +129,8 @@ def _check_end(lines: Sequence[bytes], begin: int) -> int:
 def _read_v3000(lines: list[bytes]) -> Table:
     rows: list[int] = []
     places, elements, numbers, bonds, charges = [], [], {}, [], {}
-    for row, words in _read_section(lines, b"ATOM"):
+    for row, last, content in [*_read_section(lines, b"ATOM")]:
+        words = content.split()
         if len(words) < 5:
             raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
         for charge in filter(None, map(CHARGE_OF_V3000.fullmatch, words)):
@@ -138,15 +139,18 @@ def _read_v3000(lines: list[bytes]) -> Table:
         rows.append(row)
         elements.append(element_of(fields.decode(words[1])))
         places.append(fields.parse_floats(words[2:5], row))
-    for row in rows:
-        _gather_place(lines, row)
-    for row, words in _read_section(lines, b"BOND"):
+        # A place that goes on in other lines is put into the first one; its last word may go on.
+        first = lines[row].rstrip().removesuffix(b"-") + b"x"
+        if last > row and len(first.split()) <= WORDS_TO_PLACE:
+            whole = V30 + content + fields.newline_of(lines[row])
+            lines[row : last + 1] = [whole] + [b""] * (last - row)
+    for row, _, content in _read_section(lines, b"BOND"):
+        words = content.split()
         if len(words) < 4:
             raise MoleculeError(f"line {row + 1}: a bond needs a number, an order and two atoms")
         a, b = (numbers.get(word, 0) for word in words[2:4])
-        bonds.append(
-            fields.check_bond(a, b, fields.parse_integers(words[1:2], row)[0], len(rows), row)
-        )
+        (order,) = fields.parse_integers(words[1:2], row)
+        bonds.append(fields.check_bond(a, b, order, len(rows), row))
     _check_end(lines, ROW_OF_COUNTS + 1)
     return rows, fields.positions_of(places), elements, bonds, charges
 
@@ -164,52 +168,32 @@ def read_name(text: bytes) -> str:
 # ---- lines of V3000 ---------------------------------------------------------------------------
 
 
-def _read_section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield row and words of every line of a block of the molecule; see `_join_lines`.
+def _read_section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield what `_join_lines` does of a block of the molecule.
 
     Blocks within others than CTAB are not of the molecule: those of RGROUP and TEMPLATE.
     """
     blocks: list[bytes] = []  # that the line is in
-    for row, content in _join_lines(lines):
+    for row, last, content in _join_lines(lines):
         words = content.split()
         if words[:1] == [b"BEGIN"]:
             blocks += words[1:2]
         elif words[:1] == [b"END"]:
             del blocks[-1:]
         elif blocks in ([name], [b"CTAB", name]):
-            yield row, words
+            yield row, last, content
 
 
-def _join_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield in which row each line of V3000 begins and what it says: after a - it continues."""
+def _join_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, int, bytes]]:
+    """Yield first row, last row and content of each line of V3000: after a - it goes on."""
     begin, content = -1, b""
     for row, line in enumerate(lines):
         if line.startswith(V30):
-            begin, (part, continues) = row if begin < 0 else begin, _continued_part(line)
-            content += part
-            if not continues:
-                yield begin, content
+            begin, part = row if begin < 0 else begin, line[len(V30) :].rstrip()
+            content += part.removesuffix(b"-")
+            if not part.endswith(b"-"):
+                yield begin, row, content
                 begin, content = -1, b""
-
-
-def _continued_part(line: bytes) -> tuple[bytes, bool]:
-    """Return what a line says, and whether that continues in the next line."""
-    part = line[len(V30) :].rstrip()
-    return part.removesuffix(b"-"), part.endswith(b"-")
-
-
-def _gather_place(lines: list[bytes], row: int) -> None:
-    """Put an atom whose place continues in other lines into one line; those become empty."""
-    last, (content, continues) = row, _continued_part(lines[row])
-    # The last word may continue.
-    if not continues or len((content + b"x").split()) > WORDS_TO_PLACE:
-        return
-    while continues:
-        last += 1
-        if lines[last].startswith(V30):
-            part, continues = _continued_part(lines[last])
-            content += part
-    lines[row : last + 1] = [V30 + content + fields.newline_of(lines[row])] + [b""] * (last - row)
 
 
 # ---- writing ----------------------------------------------------------------------------------

@@ -18,8 +18,6 @@ is bonded to more than one heavy atom: a hydroxyl group is half a torsion.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +26,7 @@ from multigpu.formats.molecules.autodock_types import (
     PSEUDO_TYPES,
     rdkit_molecule,
     require_maps,
+    smarts,
     type_seen,
     types_in_file,
     types_of,
@@ -122,23 +121,15 @@ def _rotatable_bonds(molecule: Molecule) -> set[tuple[int, ...]]:
     is_sdf = molecule.format is sdf.SDF
     text = molecule.text if is_sdf else sdf.build(molecule, "", molecule.positions, {})
     graph = rdkit_molecule(molecule, text)
-    *rotatable, amide = _patterns()
     bonds = {
         tuple(sorted((match[0], match[-1])))
-        for pattern in rotatable
-        for match in graph.GetSubstructMatches(pattern)
+        for pattern in ROTATABLE
+        for match in graph.GetSubstructMatches(smarts(pattern))
     }
     ranks = CanonicalRankAtoms(graph, breakTies=False)
-    for n, c, _ in graph.GetSubstructMatches(amide):
+    for n, c, _ in graph.GetSubstructMatches(smarts(AMIDE)):
         sides = [atom for atom in graph.GetAtomWithIdx(n).GetNeighbors() if atom.GetIdx() != c]
         has_hydrogen = any(atom.GetAtomicNum() == 1 for atom in sides)
         if has_hydrogen or len({ranks[atom.GetIdx()] for atom in sides}) == 1:
             bonds.discard(tuple(sorted((n, c))))
     return bonds
-
-
-@lru_cache
-def _patterns() -> list[Any]:
-    from rdkit.Chem import MolFromSmarts
-
-    return [MolFromSmarts(pattern) for pattern in (*ROTATABLE, AMIDE)]

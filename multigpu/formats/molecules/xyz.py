@@ -26,12 +26,10 @@ def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the ends of frames, as many lines as their counts say; the rest is a record."""
     ends: list[int] = []
     while count := COUNT.match(text, fields.last_end(ends)):
-        end = count.end()
-        for _ in range(1 + int(count[1])):  # a comment and the atoms
-            end = text.find(b"\n", end) + 1
-            if not end:
-                return fields.add_rest(ends, text, final)
-        ends.append(end)
+        lines = re.compile(rb"(?:[^\n]*\n){%d}+" % (1 + int(count[1])))  # comment and atoms
+        if not (frame := lines.match(text, count.end())):
+            return fields.add_rest(ends, text, final)
+        ends.append(frame.end())
     return fields.add_rest(ends, text, final and bool(text[fields.last_end(ends) :].strip()))
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, printable
-from multigpu.formats.molecules.columns import AtomColumns
 from multigpu.formats.molecules.conformers import Conformers, make_conformers
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy
 from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES, LigandRecords, read_records
@@ -22,7 +21,7 @@ from multigpu.formats.molecules.registry import (
     largest_fragment,
     parse,
 )
-from multigpu.formats.molecules.scoring import atom_columns, score_terms
+from multigpu.formats.molecules.scoring import AtomColumns, atom_columns, score_terms
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.input_paths import suffix_of

@@ -15,8 +15,7 @@ from multigpu.cluster.devices.gpus import Device
 from multigpu.cluster.errors import DeviceFailed
 from multigpu.errors import InputError, UsageError, first_line, option, spelled
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
-from multigpu.formats.molecules.pockets.autogrid import AUTOGRID
-from multigpu.formats.molecules.pockets.autogrid_writer import SUFFIX, write_pocket
+from multigpu.formats.molecules.pockets.autogrid import AUTOGRID, SUFFIX, write_pocket
 from multigpu.formats.molecules.receptors import read_receptor
 from multigpu.formats.molecules.scoring import scoring_of
 from multigpu.formats.molecules.vina_types import with_vina_types

@@ -17,7 +17,7 @@ def command(request: PocketRequest, out: PocketOutput, reporting: Reporting) -> 
     those of electrostatics and desolvation. `multigpu dock --pocket OUT` and Vina read both kinds,
     AutoDock 4 and AutoDock-GPU their own.
     """
-    from multigpu.formats.molecules.pockets.autogrid_writer import check_field, write_pocket
+    from multigpu.formats.molecules.pockets.autogrid import check_field, write_pocket
     from multigpu.workloads.dock.pocket import make_pocket
 
     output = str(out.output)

@@ -104,11 +104,3 @@ def test_types__sodium_is_no_nitrogen() -> None:
     text = PDBQT.replace(b" N\n", b" Na\n")
     with pytest.raises(MoleculeError, match="no map of atom type Na"):
         types_for_maps(parse(text, "pdbqt"), ("NA", "OA", "HD"))
-
-
-def test_pdbqt__carbons_of_an_open_macrocycle_are_carbon() -> None:
-    for number in range(4):
-        text = PDBQT.replace(b" OA\n", b" CG%d\n" % number).replace(b" HD\n", b" G%d\n" % number)
-        molecule = parse(text, "pdbqt")
-        assert molecule.elements == ["N", "C", f"G{number}"]
-        assert molecule.types == ["N", f"CG{number}", f"G{number}"]

@@ -7,7 +7,7 @@ from support.ligand_texts import DLG, PDBQT
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.dlg import DLG as FORMAT
 from multigpu.formats.molecules.molecule import MoleculeError
-from multigpu.formats.molecules.poses import SAME, format_of, render
+from multigpu.formats.molecules.poses import format_of, render
 from multigpu.formats.molecules.registry import format_of_content, parse
 
 HISTOGRAM = b"\nCLUSTERING HISTOGRAM\nMODEL 1\nATOM      1  C   LIG\nENDMDL\n"
@@ -39,7 +39,7 @@ def test_records__of_a_log_that_is_cut_anywhere() -> None:
 
 def test_pose__of_a_log_is_pdbqt() -> None:
     molecule = parse(DLG, "dlg")
-    pose = render(molecule, "x", SAME, molecule.positions + 1, {"score": "1"})
+    pose = render(molecule, "x", "pdbqt", molecule.positions + 1, {"score": "1"})
     assert b"DOCKED" not in pose
     assert np.allclose(parse(pose, "pdbqt").positions, molecule.positions + 1)
     with pytest.raises(UsageError, match=r"poses are written as .*\.pdbqt"):

@@ -6,17 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.ligand_texts import ETHANOL, MANY, TEXTS
 
-from multigpu.cluster.engine.plan import Cost
 from multigpu.errors import InputError
 from multigpu.formats.molecules import ligands
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.storage.input_paths import expand
-from multigpu.workloads.dock.plan import DockPlan, dock_spans
 
 
 def cut(text: bytes, ends: list[int]) -> list[bytes]:
@@ -46,43 +42,6 @@ def test_records__are_the_same_from_blocks_of_any_size(
     wanted = cut(text, FORMATS[layout].find_ends(text, True))
     assert bad == []
     assert found == [(0, number, text) for number, text in enumerate(wanted, 1)]
-
-
-@given(
-    plain=st.lists(st.integers(1, 5), min_size=1, max_size=3),
-    chunk_bytes=st.integers(1, 8 * len(ETHANOL)),
-    chunk_ligands=st.integers(1, 8),
-)
-def test_spans__have_all_ligands_and_no_more_than_fit(
-    plain: list[int], chunk_bytes: int, chunk_ligands: int
-) -> None:
-    plan = DockPlan(
-        chunk_bytes=chunk_bytes,
-        chunk_ligands=chunk_ligands,
-        pose_spans=((0, 10),),
-        budget=0,
-        cost=Cost(1, 0),
-        lanes=1,
-    )
-    wanted = [
-        (i, k + 1, ETHANOL.replace(b"A-17", b"A" * (1 + k)))
-        for i, count in enumerate(plain)
-        for k in range(count)
-    ]
-    records = []
-    for i in range(len(plain)):
-        texts = [text for source, _, text in wanted if source == i]
-        lengths = np.array([len(text) for text in texts])
-        records.append(
-            LigandRecords(source=i, layout="sdf", number=1, lengths=lengths, text=b"".join(texts))
-        )
-    spans = list(dock_spans(records, plan))
-    found = [each(span.records) for span in spans]
-    assert [record for group in found for record in group] == wanted
-    assert [span.first for span in spans] == [0, *np.cumsum([len(group) for group in found])[:-1]]
-    for group in found:
-        size = sum(len(text) for _, _, text in group)
-        assert len(group) == 1 or (size <= chunk_bytes and len(group) <= chunk_ligands)
 
 
 def test_records__of_a_cut_file_end_with_what_is_wrong(tmp_path: Path) -> None:

@@ -61,10 +61,8 @@ def test_pdb__has_one_location_of_each_residue() -> None:
     ("said", "kept"),
     [
         ("CONECT    1    3", ""),
-        ("CONECT    3    1", ""),
         ("CONECT    3    1    2", "CONECT    3    2"),
         ("CONECT    3    2    1    4    1", "CONECT    3    2    4"),
-        ("CONECT    3    2    4    4", "CONECT    3    2    4    4"),
         ("CONECT    3    2    1              4", "CONECT    3    2                   4"),
         ("CONECT   99    1    2", "CONECT   99    2"),
         ("CONECT    5    3", "CONECT    5    3"),

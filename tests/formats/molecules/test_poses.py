@@ -7,7 +7,7 @@ from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
 
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
-from multigpu.formats.molecules.poses import SAME, format_of, render, render_drawing
+from multigpu.formats.molecules.poses import format_of, render, render_drawing
 from multigpu.formats.molecules.registry import parse
 
 FACTS = {"score": "1.500000", "pose": "1", "rotation": "7", "rmsd_to_input": "0.5000"}
@@ -20,7 +20,7 @@ def shifted(text: bytes, layout: str) -> Positions:
 @pytest.mark.parametrize("layout", TEXTS)
 def test_pose__in_its_own_format_changes_coordinates_only(layout: str) -> None:
     molecule = parse(TEXTS[layout], layout)
-    text = render(molecule, "name", SAME, molecule.positions, {})
+    text = render(molecule, "name", layout, molecule.positions, {})
     if layout == "sdf":
         assert text == ETHANOL
     again = parse(render(molecule, "name", layout, shifted(TEXTS[layout], layout), FACTS), layout)
@@ -41,8 +41,8 @@ def test_pose__of_v3000_keeps_everything_else() -> None:
 def test_pose__of_a_pose_has_its_facts_once() -> None:
     for layout, text in TEXTS.items():
         molecule = parse(text, layout)
-        once = render(molecule, "name", SAME, molecule.positions, FACTS)
-        twice = render(parse(once, layout), "name", SAME, molecule.positions, FACTS)
+        once = render(molecule, "name", layout, molecule.positions, FACTS)
+        twice = render(parse(once, layout), "name", layout, molecule.positions, FACTS)
         assert twice == once, layout
 
 
@@ -86,12 +86,6 @@ def test_pose__of_a_thousand_atoms_is_v3000() -> None:
     np.testing.assert_array_equal(again.positions, molecule.positions)
 
 
-def test_pose__without_bonds_gets_those_of_near_atoms() -> None:
-    text = b"3\n\nN 9.051 4.576 0.459\nO 8.147 5.373 0.172\nH 8.697 3.498 1.132\n"
-    pose = parse(render(parse(text, "xyz"), "", "sdf", shifted(text, "xyz"), {}), "sdf")
-    assert pose.bonds == [(0, 1, 1), (0, 2, 1)]
-
-
 @pytest.mark.parametrize("fmt", ["mol2", "pdbqt", "xyz"])
 def test_pose__in_these_formats_needs_them(fmt: str) -> None:
     molecule = parse(ETHANOL, "sdf")
@@ -103,23 +97,22 @@ def test_pose__in_these_formats_needs_them(fmt: str) -> None:
 def test_pose__of_a_mol2_without_a_name_is_called_as_it_was_docked() -> None:
     for text in (MOL2.replace(b"phenol-ish", b""), MOL2.replace(b"phenol-ish", b" \r")):
         molecule = parse(text, "mol2")
-        pose = render(molecule, "file", SAME, molecule.positions, FACTS)
+        pose = render(molecule, "file", "mol2", molecule.positions, FACTS)
         assert parse(pose, "mol2").name == "file"
-        assert pose == render(parse(MOL2, "mol2"), "", SAME, molecule.positions, FACTS).replace(
+        assert pose == render(parse(MOL2, "mol2"), "", "mol2", molecule.positions, FACTS).replace(
             b"phenol-ish\n", b"file\r\n" if b"\r" in text else b"file\n"
         )
 
 
 def test_pose__keeps_the_comment_of_an_xyz() -> None:
     molecule = parse(XYZ.replace(b"water-like", b"a score=1 of mine"), "xyz")
-    once = render(molecule, "", SAME, molecule.positions, FACTS)
+    once = render(molecule, "", "xyz", molecule.positions, FACTS)
     assert once.splitlines()[1].startswith(b"a score=1 of mine score=1.500000 pose=1 ")
-    assert render(parse(once, "xyz"), "", SAME, molecule.positions, FACTS) == once
+    assert render(parse(once, "xyz"), "", "xyz", molecule.positions, FACTS) == once
 
 
 # ---- atoms that are no element ----------------------------------------------------------------
 
-LABELLED = b"2\nx\nC1 0 0 0\nFE2 5 0 0\n"
 ODD = [
     pytest.param("xyz", XYZ.replace(b"O ", b"Bq "), "atom 1 is 'Bq'", id="ghost atom"),
     pytest.param("mol2", MOL2.replace(b"O.3", b"LP "), "atom 3 is 'Lp'", id="lone pair"),
@@ -128,18 +121,6 @@ ODD = [
     pytest.param("sdf", ETHANOL.replace(b" O ", b" R#"), "atom 3 is 'R#'", id="R group"),
     pytest.param("pdb", PDB.replace(b"CL\n", b"XX\n"), "atom 2 is 'Xx'", id="columns"),
 ]
-
-
-def test_labels__of_xyz_are_elements_in_other_formats() -> None:
-    molecule = parse(LABELLED, "xyz")
-    for fmt, words in {
-        "sdf": (" C  ", " Fe "),
-        "pdb": ("           C\n", "          FE\n"),
-    }.items():
-        pose = render(molecule, "", fmt, molecule.positions, FACTS)
-        assert [word.encode() in pose for word in words] == [True, True]
-        assert parse(pose, fmt).elements == ["C", "Fe"]
-    assert b"FE2 5" in render(molecule, "", SAME, molecule.positions, {}).replace(b".000000", b"")
 
 
 @pytest.mark.parametrize("fmt", ["sdf", "pdb"])
@@ -177,7 +158,7 @@ def test_drawing__has_no_pseudo_atoms_of_autodock(kind: str) -> None:
     pose = parse(render_drawing(molecule, "", places, FACTS), "sdf")
     assert pose.elements == ["N", "H"]
     np.testing.assert_allclose(pose.positions, places[[0, 2]], atol=5e-4)
-    assert parse(render(molecule, "", SAME, places, FACTS), "pdbqt").types[1] == kind.strip()
+    assert parse(render(molecule, "", "pdbqt", places, FACTS), "pdbqt").types[1] == kind.strip()
 
 
 def test_pose__of_heavy_hydrogen_is_in_every_format() -> None:
@@ -202,13 +183,13 @@ def test_format__that_is_unknown_is_refused() -> None:
 LONE = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00     0.100 C\n"
 
 
-@pytest.mark.parametrize("fmt", ["sdf", "pdb", SAME])
+@pytest.mark.parametrize("fmt", ["sdf", "pdb", ""])
 @pytest.mark.parametrize("layout", ["sdf", "mol2", "pdbqt", "pdb"])
 def test_pose__far_out_is_read_where_it_was_written(layout: str, fmt: str) -> None:
     """Columns do not run into each other."""
     molecule = parse(LONE if layout == "pdbqt" else TEXTS[layout], layout)
     for far in (-1234.5678, 98765.4321, -98765.4):
         places = molecule.positions + np.array([far, -far, far])
-        again = parse(render(molecule, "x", fmt, places, {}), layout if fmt == SAME else fmt)
+        again = parse(render(molecule, "x", fmt or layout, places, {}), fmt or layout)
         np.testing.assert_allclose(again.positions, places, atol=0.51)
         assert again.elements == molecule.elements

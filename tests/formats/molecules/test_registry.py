@@ -4,10 +4,10 @@ import ast
 from pathlib import Path
 
 import pytest
-from support.ligand_texts import DLG, TEXTS
+from support.ligand_texts import TEXTS
 
 from multigpu.formats import molecules
-from multigpu.formats.molecules.registry import FORMATS, POSE_FORMATS, SUFFIXES, parse, pose_layout
+from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, parse
 from multigpu.formats.molecules.smiles import SMILES
 
 
@@ -17,10 +17,9 @@ def test_formats__have_suffixes_of_their_own() -> None:
     )
 
 
-@pytest.mark.parametrize("layout", [each.name for each in POSE_FORMATS])
+@pytest.mark.parametrize("layout", TEXTS)
 def test_molecule__knows_its_format(layout: str) -> None:
-    text = TEXTS.get(layout, DLG)
-    assert parse(text, layout).format is FORMATS[pose_layout(layout)]
+    assert parse(TEXTS[layout], layout).format is FORMATS[layout]
 
 
 def test_formats__are_named_by_their_own_modules_only() -> None:

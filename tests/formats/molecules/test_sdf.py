@@ -6,7 +6,7 @@ from rdkit import Chem
 from support.ligand_texts import ETHANOL, V3000, charges_in, ends_in, posed
 
 from multigpu.formats.molecules.molecule import MoleculeError
-from multigpu.formats.molecules.poses import SAME, render
+from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import FORMATS, parse
 
 
@@ -81,7 +81,6 @@ CONTINUED = [
 
 BROKEN = [
     pytest.param(b"-1.5 -\nM  V30 0.25 3 0 CFG=1", id="the rest of the place"),
-    pytest.param(b"-\nM  V30 -1.5 0.25 3 0 CFG=1", id="all of the place"),
     pytest.param(b"-1.5 0.2-\nM  V30 5 3 0 CFG=1", id="within a number"),
     pytest.param(b"-1.5 0.25 -\nM  V30 -\nM  V30 3 0 -\nM  V30 CFG=1", id="several lines"),
     pytest.param(b"-1.5 0.25 3-\nM  V30  0 CFG=1", id="perhaps the last number"),
@@ -102,7 +101,7 @@ def test_v3000__places_that_go_on_are_read_and_gathered(new: bytes, ends: bytes)
     molecule = parse(text, "sdf")
     assert molecule.positions.tolist() == [[-1.5, 0.25, 3], [1, 0.5, 2]]
     assert molecule.bonds == parse(V3000, "sdf").bonds
-    pose = render(molecule, "", SAME, np.array([[1.0, 2, 3], [4, 5, 6]]), {})
+    pose = render(molecule, "", "sdf", np.array([[1.0, 2, 3], [4, 5, 6]]), {})
     assert b"M  V30 7 C 1.000000 2.000000 3.000000" in pose
     assert pose.count(b"\n") == pose.count(ends)
     again = parse(pose, "sdf")

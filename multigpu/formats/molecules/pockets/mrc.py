@@ -1,7 +1,6 @@
 """MRC and CCP4 maps of densities."""
 
 import math
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -31,7 +30,7 @@ NOT_SKEWED = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]  # mat
 
 def is_marked(start: bytes) -> bool:
     """Whether a file is one, whatever its name: CCP4 maps are called .map, too."""
-    return MARK in start[:MARK_END]
+    return start[MARK_BEGIN:MARK_END] == MARK
 
 
 def read(file: PocketFile) -> Pocket:
@@ -47,8 +46,8 @@ def read(file: PocketFile) -> Pocket:
     if sorted(named) != [1, 2, 3]:
         raise InputError(path, f"its header names no axes: {named}")
     axes = [named.index(axis) for axis in (1, 2, 3)]
-    samples = _check_counts(path, header["sampling"].tolist(), "MX MY MZ")
-    spacing = header["cell"].astype(np.float64) / samples
+    with np.errstate(all="ignore"):  # a spacing that is no number is refused later
+        spacing = header["cell"].astype(np.float64) / header["sampling"]
     origin = header["origin"].astype(np.float64)
     if not origin.any():
         origin = header["start"][axes] * spacing
@@ -64,20 +63,11 @@ def read(file: PocketFile) -> Pocket:
 
 def _byte_order(path: str, content: bytes) -> Literal["<", ">"]:
     """Return "<" or ">", of all numbers in the file. Raises InputError where it is no map."""
-    if content[MARK_BEGIN:MARK_END] != MARK:
-        raise InputError(path, "no MRC or CCP4 map: its header lacks the mark MAP")
-    if len(content) < HEADER.itemsize:
-        problem = f"no MRC or CCP4 map: its header ends before {HEADER.itemsize:,} bytes"
-        raise InputError(path, problem)
+    if not is_marked(content) or len(content) < HEADER.itemsize:
+        raise InputError(path, "no MRC or CCP4 map: it has no header of 1,024 bytes with MAP")
     if content[MARK_END] not in BYTE_ORDERS:
         raise InputError(path, "its machine stamp says neither little-endian nor big-endian")
     return BYTE_ORDERS[content[MARK_END]]
-
-
-def _check_counts(path: str, counts: Sequence[int], names: str) -> Sequence[int]:
-    if min(counts) < 1:
-        raise InputError(path, f"{names} of its header are {counts}: they must be above 0")
-    return counts
 
 
 def _values(path: str, content: bytes, header: np.void, order: str) -> NDArray[np.float32]:
@@ -86,10 +76,11 @@ def _values(path: str, content: bytes, header: np.void, order: str) -> NDArray[n
     if mode not in MODES:
         known = ", ".join(map(str, MODES))
         raise InputError(path, f"its values are of mode {mode}, which is not read (only {known})")
-    if extended < 0:
-        raise InputError(path, f"its extended header has {extended} bytes")
     dtype = np.dtype(order + MODES[mode])
-    shape = _check_counts(path, header["counts"].tolist(), "NX NY NZ")
+    shape = header["counts"].tolist()
+    if min(*shape, extended + 1) < 1:
+        problem = f"its header says {shape} values after an extended header of {extended} bytes"
+        raise InputError(path, problem)
     expected, begin = math.prod(shape), HEADER.itemsize + extended
     stored = max(0, len(content) - begin) // dtype.itemsize
     if stored < expected:

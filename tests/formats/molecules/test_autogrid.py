@@ -17,8 +17,8 @@ from support.ligand_texts import PDBQT
 from multigpu import UsageError
 from multigpu.cluster import files
 from multigpu.cluster.errors import DiskFull
-from multigpu.formats.molecules.pockets import Pocket, autogrid_writer, read_pocket
-from multigpu.formats.molecules.pockets.autogrid_writer import write_pocket
+from multigpu.formats.molecules.pockets import Pocket, autogrid, read_pocket
+from multigpu.formats.molecules.pockets.autogrid import write_pocket
 from multigpu.kernels.maps.types import rounded
 
 
@@ -69,14 +69,14 @@ def test_pocket__appears_whole_or_not_at_all(
     assert sorted(before) == sorted(
         ["x.maps.fld", "x.maps.xyz", *(f"x.{t}.map" for t in "Cde"), "x.OA.map"]
     )
-    lines = autogrid_writer._value_lines
+    lines = autogrid._value_lines
 
     def fail(values: np.ndarray) -> Iterator[bytes]:  # type: ignore[type-arg]
         yield from lines(values)
         if (values == made.values[2]).all():
             raise MemoryError
 
-    monkeypatch.setattr(autogrid_writer, "_value_lines", fail)
+    monkeypatch.setattr(autogrid, "_value_lines", fail)
     with pytest.raises(MemoryError):
         write_pocket(path, made)
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
