@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.molecules.reference_poses import ReferencePose
-from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     BandFinder,
     Field,
@@ -118,7 +117,7 @@ class DockWorkload:
             # The texts have the coordinates.
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
             score_lines=as_tsv(rows, self.with_energies) if self.score_lines else b"",
-            pose_texts=docked.texts(fmt) if fmt else Texts.of([]),
+            pose_texts=docked.texts(fmt) if fmt else [],
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
             without_hydrogens=sum(map(lacks_hydrogens, molecules)),
