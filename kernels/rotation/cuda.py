@@ -155,12 +155,10 @@ class PoseSearcher:
     """Searches the poses of ligands in one field, on the current device.
 
     Safe to use from several threads at once: each has a stream of its own.
-
-    scores: the most that a thread holds at a time
     """
 
-    def __init__(self, field: Field, search: PoseSearch, scores: int | None = None) -> None:
-        self.field, self.search, self._most = field, search, scores or MOST_SCORES
+    def __init__(self, field: Field, search: PoseSearch) -> None:
+        self.field, self.search = field, search
         self.bounds = FieldBounds(field)
         sizes: dict[str, float] = {
             "SHARE": SHARE,
@@ -202,7 +200,7 @@ class PoseSearcher:
         if not len(span) or not len(ligands):
             return Poses.none()
         with self._there.device, self._there.stream():
-            return self._best(ligands, span, self._most)
+            return self._best(ligands, span, MOST_SCORES)
 
     def _best(self, ligands: Ligands, span: range, most: int) -> Poses:
         found, many = [], min(MOST_LIGANDS, max(1, most // len(span)))

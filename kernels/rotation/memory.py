@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 from multigpu.kernels.rotation.bounds import KAPPAS, SHORTFALLS
 from multigpu.kernels.rotation.types import Field, PoseSearch
 
-MOST_SCORES = 1 << 26  # that are held at a time, for each thread that calls,
-LEAST_SCORES = 1 << 22  # where there is little memory, and
+MOST_SCORES = 1 << 25  # that are held at a time, for each thread that calls, and
 MOST_LIGANDS = 1 << 15  # that have some there
 AT_ONCE = 1 << 20  # of them, that are looked at together where the best are listed
 WINNER_BYTES = 16
@@ -33,14 +32,6 @@ def working_bytes(scores: int = MOST_SCORES) -> int:
     winners = scores // 2048 + 2 * MOST_LIGANDS  # of up to 2,048 scores, and of each ligand
     listed = WINNER_BYTES * AT_ONCE + 4
     return 4 * scores + WINNER_BYTES * winners + BOUNDS_BYTES * MOST_LIGANDS + listed
-
-
-def scores_in(room: float) -> int:
-    """Return how many scores a thread may hold at a time in `room` bytes, never very few."""
-    scores = MOST_SCORES
-    while scores > LEAST_SCORES and working_bytes(scores) > room:
-        scores //= 2
-    return scores
 
 
 # ---- the search of a whole box; for its field it takes less than `fixed_bytes`

@@ -9,7 +9,6 @@ from rdkit import Chem
 from support.docked import ATOM, SOME_SKIPPED, Dock, table
 from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, XYZ, mol2
 
-import multigpu
 from multigpu import InputError
 from multigpu.formats.molecules.ligands import MOLECULES, read_records
 from multigpu.formats.molecules.registry import FORMATS, largest_fragment, parse
@@ -45,6 +44,13 @@ def sdf(name: str, code: str, z: str = "0.0000", last: str = "H") -> str:
 
 
 FLAT_TEXT = sdf("flat", "3D", last="O").encode()
+FLAT_V3000 = b"\n".join([
+    b"x", b"  test" + CODE, b"", b"  0  0  0     0  0            999 V3000", b"M  V30 BEGIN CTAB",
+    b"M  V30 COUNTS 4 0 0 0 0", b"M  V30 BEGIN ATOM", b"M  V30 1 C 0 0 0 0",
+    b"M  V30 2 C 1.5 0 0 0",
+    b"M  V30 3 C 2.9 0.3 0 0", b"M  V30 4 C 4.2 1 0 0", b"M  V30 END ATOM", b"M  V30 END CTAB",
+    b"M  END", b"$$$$", b"",
+])  # fmt: skip
 
 
 def drawn(text: bytes, layout: str = "sdf") -> bool:
@@ -61,11 +67,9 @@ def drawn(text: bytes, layout: str = "sdf") -> bool:
 )  # fmt: skip
 def test_flat_sdf__is_a_drawing_unless_it_says_3d(code: bytes, is_flat: bool) -> None:
     assert drawn(FLAT_TEXT.replace(CODE, code)) == is_flat
-
-
-@pytest.mark.parametrize("code", [b"2D", b"3D", b"  "])
-def test_sdf__with_different_z_is_none(code: bytes) -> None:
-    assert not drawn(ETHANOL.replace(b"3D", code))
+    flat = FLAT_V3000.replace(CODE, code)
+    assert drawn(flat) == is_flat
+    assert not drawn(ETHANOL.replace(CODE, code))  # its z differ
 
 
 @pytest.mark.parametrize(("code", "fewest"), [(b"2D", 2), (b"  ", 4), (b"3D", 99)])
@@ -86,16 +90,6 @@ def test_other_formats__are_drawings_where_all_z_are_the_same(layout: str, is_fl
     assert not is_drawn(text, layout, places)
     places[:, 2] = 1.5
     assert is_drawn(text, layout, places) == is_flat
-
-
-def test_flat_sdf__of_v3000_says_so_too() -> None:
-    text = (
-        b"x\n  test              2D\n\n  0  0  0     0  0            999 V3000\n"
-        b"M  V30 BEGIN CTAB\nM  V30 COUNTS 2 1 0 0 0\nM  V30 BEGIN ATOM\nM  V30 1 C 0 0 0 0\n"
-        b"M  V30 2 C 1.5 0 0 0\nM  V30 END ATOM\nM  V30 END CTAB\nM  END\n$$$$\n"
-    )
-    assert drawn(text)
-    assert not drawn(text.replace(b"2D", b"3D"))
 
 
 @pytest.mark.parametrize(
@@ -258,18 +252,6 @@ def test_salt__is_skipped_if_wanted(dock: Dock, name: str, copies: int) -> None:
     Path(name).write_text(RECORDS[name] * copies)
     with pytest.raises(InputError, match="1 of its 7 atoms are in other fragments"):
         dock("-o", "poses.xyz", "--fragments", "skip", of=name)
-
-
-def test_fragments__are_a_keyword(library: Path, tmp_path: Path) -> None:
-    (tmp_path / "a.sdf").write_text(RECORDS["a.sdf"] + RECORDS["a.sdf"].replace("salt", "more"))
-    pocket, where = str(library / "pocket.npz"), str(tmp_path / "a.sdf")
-    options: dict[str, Any] = {"precision": 60, "gpus": "none"}
-    (batch,) = multigpu.dock(where, pocket, **options)
-    assert batch.atoms.tolist() == [6, 6]
-    with pytest.raises(InputError, match="in other fragments"):
-        list(multigpu.dock(where, pocket, fragments="skip", **options))
-    with pytest.raises(multigpu.UsageError, match="fragments"):
-        multigpu.dock(where, pocket, fragments="most", **options)
 
 
 SIDE_CHAIN = """BEGIN_RES SER A 203

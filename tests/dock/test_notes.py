@@ -82,18 +82,6 @@ def beyond(pocket: Pocket, positions: Any) -> Any:
     return ((positions < pocket.origin) | (positions > pocket.end)).any(axis=1)
 
 
-@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-def test_autogrid__penalises_atoms_outside(maps: str, biotin: str, interpolation: str) -> None:
-    """All atoms are outside: only the penalty is left."""
-    far = (80.0, -7.5, -11.2)
-    options: dict[str, Any] = {"center": far, "precision": 60, "gpus": "none"}
-    (batch,) = multigpu.dock(biotin, maps, interpolation=interpolation, **options)
-    assert batch.atoms_outside.tolist() == batch.atoms.tolist() == [BIOTIN]
-    pocket = read_pocket(maps)
-    expected = -1000 * ((batch.positions[0] - (pocket.origin + pocket.end) / 2) ** 2).sum()
-    np.testing.assert_allclose(batch.score, [expected], rtol=1e-12)
-
-
 def test_autogrid__finds_the_pose_with_the_fewest_atoms_outside(maps: str, biotin: str) -> None:
     """Clamped, the best pose keeps more atoms outside than it needs to."""
     pocket = read_pocket(maps)

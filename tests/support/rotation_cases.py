@@ -134,9 +134,8 @@ def hair_splitting_case(rng: np.random.Generator, interpolation: Any, outside: A
 
 
 def random_search(rng: np.random.Generator, listed: bool, shifts: bool, **more: Any) -> PoseSearch:
-    rotations: EulerRotations | ListedRotations = EulerRotations(
-        float(rng.choice([30, 36, 45, 50]))
-    )
+    precision = float(rng.choice([30, 36, 45, 50, 54, 67.5, 90]))
+    rotations: EulerRotations | ListedRotations = EulerRotations(precision)
     if listed:
         rotations = near_uniform(int(rng.integers(1, 300)))
     box = Shifts((0.3, 0.6, 0.0), 0.3) if shifts else Shifts()

@@ -140,7 +140,6 @@ class DockJob(Job):
                 report=self.report,
                 score_lines=score_lines,
                 expected=crew.expected,
-                scores=plan.scores,
             )
             spans = self.skip_finished(dock_spans(self._records(), plan, self.grouping))
             outcomes = self.run_spans(crew, workload, spans, **kept)

@@ -1,11 +1,13 @@
 """Records of ligands to what a search takes."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
+from itertools import count
 from pathlib import PurePath
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ from multigpu.formats.names import name_problem
 from multigpu.formats.storage.input_paths import suffix_of
 from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.formats.storage.stored_streams import STDIN
-from multigpu.formats.tables.texts import Texts, replace_undecodable
+from multigpu.formats.tables.texts import replace_undecodable
 from multigpu.kernels.rotation import Ligands
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
 from multigpu.workloads.dock.options import DockOptions
@@ -91,38 +93,41 @@ class LoadedLigands:
         return np.flatnonzero(np.diff(self.ligand_of, prepend=-1))
 
 
-@dataclass(kw_only=True, eq=False)
-class _SpanRecords:
-    """The records of a span while they are read.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Record:
+    """A record of a span before it is read.
 
-    index       int64[n]: of each in the whole input
-    ligand      int64[n]: which of them are one ligand
-    parts       bool[n]: whether atoms were left out of conformers
-    strains     float64[n], kcal/mol: of conformers
-    reasons     why records are skipped, by their number here
-    names       of each, of its file where it says none
-    atoms       of all; none of a record that is not read yet, or is skipped
-    molecules   of records that were read, by their number here
-    last        the last molecule that was read, and its atoms: the next may be its conformer
+    index    in the whole input
+    ligand   which records are one ligand
+    number   in its file, from 1
+    is_part  whether atoms were left out of a conformer
+    strain   kcal/mol, of a conformer
+    error    why it cannot be docked, "" where it may
     """
 
-    index: Indices
-    ligand: Indices
-    sources: list[Source]
-    numbers: list[int]
-    texts: Texts
-    parts: NDArray[np.bool_]
-    strains: NDArray[np.float64]
-    reasons: dict[int, str]
-    names: list[str] = field(default_factory=list)
-    atoms: AtomColumns = field(default_factory=partial(AtomColumns.empty, 0))
-    molecules: dict[int, Molecule] = field(default_factory=dict)
-    last: tuple[Molecule, AtomColumns] | None = None
+    index: int
+    ligand: int
+    source: Source
+    number: int
+    text: bytes
+    is_part: bool = False
+    strain: float = np.nan
+    error: str = ""
 
-    def skip(self, reasons: Mapping[int, str]) -> None:
-        """Skip records for these reasons."""
-        self.atoms = self.atoms.replace(dict.fromkeys(sorted(reasons), AtomColumns.empty(1)))
-        self.reasons |= reasons
+    @property
+    def name(self) -> str:
+        """What it says, else that of its file."""
+        said = FORMATS[self.source.layout].read_name(self.text) if self.text else ""
+        return one_line(said) or _file_name(self.source, self.number)
+
+
+class _Read(NamedTuple):
+    """A record that was read, and its atoms."""
+
+    record: _Record
+    name: str
+    molecule: Molecule
+    atoms: AtomColumns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,102 +147,104 @@ class LigandLoader:
 
     def load(self, records: Sequence[LigandRecords], first: int) -> LoadedLigands:
         """Return the ligands of records. first: index of the first record in the whole input."""
-        batch = self._open(records, first)
-        text_bytes = int(batch.texts.lengths.sum())
+        opened = self._open(records, first)
+        text_bytes = sum(len(each.text) for each in opened)
         if self.options.conformers:
-            batch = self._make_conformers(batch)
-        each = [AtomColumns.empty(0)]
-        for i, (source, number) in enumerate(zip(batch.sources, batch.numbers, strict=True)):
-            text = batch.texts[i]
-            said = FORMATS[source.layout].read_name(text) if text else ""
-            batch.names.append(one_line(said) or _file_name(source, number))
-            atoms = AtomColumns.empty(1)
+            opened = self._make_conformers(opened)
+        docked: list[_Read] = []
+        firsts: dict[int, _Read] = {}  # of each ligand
+        skipped: dict[int, Skipped] = {}  # by index; of conformers that were made of one the first
+        last: _Read | None = None
+        for record in opened:
+            name = record.name
+            problem = name_problem(name)
             try:
-                if i not in batch.reasons:
-                    atoms = self._read_one(batch, i)
+                last = self._read(record, name, last)
+                if problem:
+                    raise MoleculeError(problem)
+                places = last.molecule.positions
+                if not self.options.allow_flat and is_drawn(
+                    record.text, record.source.layout, places
+                ):
+                    raise MoleculeError(FLAT.format(places[0, 2]))
+                _check_conformer(last, firsts.setdefault(record.ligand, last))
+                docked.append(last)
             except MoleculeError as error:
-                batch.reasons[i] = f"{error}"
-            each.append(atoms)
-        batch.atoms = AtomColumns.joined(each)
-        batch.skip(dict(self._unfit(batch)))
-        batch.skip(dict(_strangers(batch)))
-        docked = np.flatnonzero(batch.atoms.sizes)
-        ligand_of = np.unique(batch.ligand[docked], return_inverse=True)[1]
-        firsts = docked[np.searchsorted(ligand_of, ligand_of)]
+                shown = printable(name) if problem else name
+                reason = Skipped(record.source.path, record.number, shown, f"{error}")
+                skipped.setdefault(record.index, reason)
+        atoms = AtomColumns.joined([AtomColumns.empty(0), *(each.atoms for each in docked)])
+        ligands = np.array([each.record.ligand for each in docked], np.int64)
         return LoadedLigands(
-            index=batch.index[docked],
-            sources=[batch.sources[i] for i in docked.tolist()],
-            names=[batch.names[i] for i in firsts.tolist()],
-            molecules=[batch.molecules[i] for i in docked.tolist()],
-            bodies=self._bodies(batch.atoms, docked),
-            ligand_of=ligand_of,
-            heavy=np.array(
-                [sum(map(is_heavy, batch.molecules[i].elements)) for i in docked.tolist()], np.int64
-            ),
-            strains=batch.strains[docked],
-            skipped=[
-                Skipped(batch.sources[i].path, batch.numbers[i], batch.names[i], batch.reasons[i])
-                for i in sorted(_first_skipped(batch))
-            ],
+            index=np.array([each.record.index for each in docked], np.int64),
+            sources=[each.record.source for each in docked],
+            names=[firsts[each.record.ligand].name for each in docked],
+            molecules=[each.molecule for each in docked],
+            bodies=Ligands(atoms.positions, atoms.borders, *score_terms(atoms, self.types)),
+            ligand_of=np.unique(ligands, return_inverse=True)[1],
+            heavy=np.array([sum(map(is_heavy, each.molecule.elements)) for each in docked], int),
+            strains=np.array([each.record.strain for each in docked], float),
+            skipped=[*skipped.values()],
             are_made=bool(self.options.conformers),
             text_bytes=text_bytes,
         )
 
-    # ---- reading ------------------------------------------------------------------------------
-
-    def _open(self, records: Sequence[LigandRecords], first: int) -> _SpanRecords:
+    def _open(self, records: Sequence[LigandRecords], first: int) -> list[_Record]:
         """Return the records before any of them is read."""
-        texts = Texts.joined([each.texts for each in records])
-        sources = [self.sources[each.source] for each in records for _ in range(len(each))]
-        errors = [each.error for each in records for _ in range(len(each))]
-        keys = (key for each in records for key in self.grouping.keys(each))
-        return _SpanRecords(
-            index=np.arange(first, first + len(texts)),
-            ligand=self.grouping.number([*keys]),
-            sources=sources,
-            numbers=[n for each in records for n in range(each.number, each.last + 1)],
-            texts=texts,
-            parts=np.zeros(len(texts), np.bool_),
-            strains=np.full(len(texts), np.nan),
-            reasons={i: error for i, error in enumerate(errors) if error},
-        )
+        keys = [key for some in records for key in self.grouping.keys(some)]
+        indices, ligands = count(first), iter(self.grouping.number(keys).tolist())
+        return [
+            _Record(
+                index=next(indices),
+                ligand=next(ligands),
+                source=self.sources[some.source],
+                number=number,
+                text=text,
+                error=some.error,
+            )
+            for some in records
+            for number, text in enumerate(some.texts.each(), some.number)
+        ]
 
-    def _make_conformers(self, batch: _SpanRecords) -> _SpanRecords:
+    def _make_conformers(self, opened: Sequence[_Record]) -> list[_Record]:
         """Return the conformers of each record, in SDF, or the record where it has none."""
-        made = list(_threads().map(partial(self._conformers_of, batch), range(len(batch.texts))))
-        of = np.repeat(np.arange(len(made)), [len(each.records) for each in made])
-        whose = of.tolist()
-        return _SpanRecords(
-            index=batch.index[of],
-            ligand=of,
-            sources=[
-                batch.sources[i] if made[i].error else replace(batch.sources[i], layout=SDF.name)
-                for i in whose
-            ],
-            numbers=[batch.numbers[i] for i in whose],
-            texts=Texts.of([text for each in made for text in each.records]),
-            parts=np.array([made[i].left > 0 for i in whose], np.bool_),
-            strains=np.concatenate([each.strains for each in made]),
-            reasons={k: made[i].error for k, i in enumerate(whose) if made[i].error},
-        )
+        return [
+            replace(
+                record,
+                ligand=ligand,
+                source=record.source if made.error else replace(record.source, layout=SDF.name),
+                text=text,
+                is_part=made.left > 0,
+                strain=strain,
+                error=made.error,
+            )
+            for ligand, (record, made) in enumerate(
+                zip(opened, _threads().map(self._conformers_of, opened), strict=True)
+            )
+            for text, strain in zip(made.records, made.strains, strict=True)
+        ]
 
-    def _conformers_of(self, batch: _SpanRecords, i: int) -> Conformers:
+    def _conformers_of(self, record: _Record) -> Conformers:
         """Return the conformers of a record; the record itself where it has none."""
-        text = batch.texts[i]
         try:
-            if i in batch.reasons:
-                raise MoleculeError(batch.reasons[i])
-            made = make_conformers(text, batch.sources[i].layout, self.options.conformers or 0)
+            if record.error:
+                raise MoleculeError(record.error)
+            made = make_conformers(record.text, record.source.layout, self.options.conformers or 0)
             if made.left and self.options.fragments == "skip":
                 raise MoleculeError(FRAGMENTS.format(made.left, made.left + made.atoms))
         except MoleculeError as problem:
-            return Conformers(records=[text], strains=[np.nan], error=f"{problem}")
+            return Conformers(records=[record.text], strains=[np.nan], error=f"{problem}")
         return made
 
-    def _read_one(self, batch: _SpanRecords, i: int) -> AtomColumns:
-        """Return the atoms of a record. Raises MoleculeError."""
-        layout = batch.sources[i].layout
-        whole = parse(batch.texts[i], layout)
+    def _read(self, record: _Record, name: str, last: _Read | None) -> _Read:
+        """Return a record and its atoms. Raises MoleculeError.
+
+        last: the one that was read before, of which it may be a conformer
+        """
+        if record.error:
+            raise MoleculeError(record.error)
+        layout = record.source.layout
+        whole = parse(record.text, layout)
         if self.types and len(whole.rows) > RECEPTOR_ATOMS:
             raise MoleculeError(RECEPTOR.format(len(whole.rows)))
         molecule = largest_fragment(whole)
@@ -247,61 +254,23 @@ class LigandLoader:
         if self.pose_format not in (None, layout):
             # Raises MoleculeError where poses cannot be written in the format asked for.
             middle = molecule.positions.mean(axis=0)
-            render(molecule, batch.names[i], self.pose_format, molecule.positions - middle, {})
-        if batch.last and molecule.is_conformer_of(batch.last[0]):
-            atoms = replace(batch.last[1], positions=molecule.positions)
+            render(molecule, name, self.pose_format, molecule.positions - middle, {})
+        if last and molecule.is_conformer_of(last.molecule):
+            atoms = replace(last.atoms, positions=molecule.positions)
         else:
             atoms = atom_columns(molecule, self.types)
-        batch.last = molecule, atoms
-        is_part = molecule.is_part or bool(batch.parts[i])
-        batch.molecules[i] = replace(molecule, is_part=is_part)
-        return atoms
-
-    # ---- what is not docked -------------------------------------------------------------------
-
-    def _unfit(self, batch: _SpanRecords) -> Iterator[tuple[int, str]]:
-        """Yield the drawings, receptors and names that are refused, and why."""
-        docked = np.flatnonzero(batch.atoms.sizes)
-        if len(docked) and not self.options.allow_flat:
-            z = np.ascontiguousarray(batch.atoms.positions[:, 2])
-            begins = batch.atoms.borders[docked]
-            level = docked[np.minimum.reduceat(z, begins) == np.maximum.reduceat(z, begins)]
-            for i in level.tolist():
-                places = batch.atoms[i : i + 1].positions
-                if is_drawn(batch.texts[i], batch.sources[i].layout, places):
-                    yield i, FLAT.format(places[0, 2])
-        for i in np.flatnonzero(batch.atoms.sizes > RECEPTOR_ATOMS).tolist() if self.types else ():
-            yield i, RECEPTOR.format(batch.atoms.sizes[i])
-        for i, name in enumerate(batch.names):
-            if problem := name_problem(name):
-                batch.names[i] = printable(name)
-                yield i, batch.reasons.get(i, problem)
-
-    def _bodies(self, atoms: AtomColumns, docked: Indices) -> Ligands:
-        """Return the body of each record."""
-        offsets = np.zeros(len(docked) + 1, np.int64)
-        np.cumsum(atoms.sizes[docked], out=offsets[1:])
-        return Ligands(atoms.positions, offsets, *score_terms(atoms, self.types))
+        molecule = replace(molecule, is_part=molecule.is_part or record.is_part)
+        return _Read(record, name, molecule, atoms)
 
 
-def _first_skipped(batch: _SpanRecords) -> Iterable[int]:
-    """Return which records are skipped; of conformers that were made of one the first."""
-    return {int(batch.index[i]): i for i in sorted(batch.reasons, reverse=True)}.values()
-
-
-def _strangers(batch: _SpanRecords) -> Iterator[tuple[int, str]]:
-    """Yield the records with other atoms than the first of their ligand, and why they are skipped.
+def _check_conformer(read: _Read, first: _Read) -> None:
+    """Raise MoleculeError for a record with other atoms than the first of its ligand.
 
     Conformers differ in places and charges only.
     """
-    docked = np.flatnonzero(batch.atoms.sizes)
-    firsts = docked[np.searchsorted(batch.ligand[docked], batch.ligand[docked])]
-    later = docked != firsts
-    for i, first in zip(docked[later].tolist(), firsts[later].tolist(), strict=True):
-        kinds = batch.atoms[first : first + 1].types, batch.atoms[i : i + 1].types
-        elements = [batch.molecules[k].elements for k in (first, i)]
-        if not (np.array_equal(*kinds) and elements[0] == elements[1]):
-            yield i, STRANGER.format(batch.numbers[first])
+    same_types = np.array_equal(read.atoms.types, first.atoms.types)
+    if not (same_types and read.molecule.elements == first.molecule.elements):
+        raise MoleculeError(STRANGER.format(first.record.number))
 
 
 @cache

@@ -91,9 +91,8 @@ class DockFiles:
 
                 def write(docked: DockedLigands) -> None:
                     nonlocal written
-                    texts = docked.pose_texts.each()
-                    poses.write(_framed(texts, self.format, written + 1))
-                    written += len(texts)
+                    poses.write(_framed(docked.pose_texts, self.format, written + 1))
+                    written += len(docked.pose_texts)
                     write_scores(docked.rows, docked.score_lines)
                     skipped.extend(docked.skipped)
 

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.molecules.ligands import LigandRecords
-from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import Poses
 from multigpu.workloads.dock.plan import DockSpan
 from multigpu.workloads.dock.rows import PoseBatch
@@ -52,7 +51,7 @@ class DockedLigands:
 
     rows: PoseBatch
     score_lines: bytes
-    pose_texts: Texts
+    pose_texts: list[bytes]
     outside: NDArray[np.float64]
     skipped: list[Skipped]
     without_hydrogens: int
@@ -81,5 +80,4 @@ PART_CLASSES = (
     PoseBatch,
     Skipped,
     BestLigand,
-    Texts,
 )

@@ -1,7 +1,7 @@
 """Plan of a docking job: spans of the input, and the memory that they take."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -12,14 +12,7 @@ from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.rotation import Field, ListedRotations, PoseSearch
-from multigpu.kernels.rotation.memory import (
-    LEAST_SCORES,
-    MOST_SCORES,
-    band_bytes,
-    fixed_bytes,
-    scores_in,
-    working_bytes,
-)
+from multigpu.kernels.rotation.memory import band_bytes, fixed_bytes, working_bytes
 from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
@@ -45,7 +38,7 @@ LOADED_BYTES_PER_BYTE = 4  # the text, its atoms as they are read and as they ar
 NAME_BYTES = 512  # of a ligand: its name and other facts
 POSE_BYTES = 1024  # of a pose: its row as numbers and as text, and the notes in its text
 USUAL_KINDS = 48  # of atoms of a ligand, with different types or charges
-SCORES = 1 << 24  # float32, the most that a thread of a CPU holds
+CPU_BYTES = 1 << 26  # of a thread that searches there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +60,6 @@ class DockPlan(ChunkPlan):
 
     chunk_ligands  most ligands of a span
     pose_spans     begin and end of the spans into which the poses of a ligand are cut
-    scores         most that a chunk holds at a time on a GPU
     threads        threads of all workers
     top            poses of each ligand
     once_bytes     host memory that a process takes once: program, field, listed rotations
@@ -75,7 +67,6 @@ class DockPlan(ChunkPlan):
 
     chunk_ligands: int
     pose_spans: tuple[tuple[int, int], ...]
-    scores: int = MOST_SCORES
     threads: int = 1
     top: int = 1
     once_bytes: int = PROGRAM_BYTES
@@ -96,12 +87,10 @@ class DockPlan(ChunkPlan):
         ligands = min(self.chunk_ligands, -(-text // SMALL_LIGAND))
         poses = self.top * (text + ligands * POSE_BYTES)
         scored = max(end - begin for begin, end in self.pose_spans)
-        scores = 4 * min(SCORES, scored)
-        if self.top > 1:
-            scores += SHORTLIST_BYTES * min(3 * MOST_LISTED, scored)
+        listed = SHORTLIST_BYTES * min(3 * MOST_LISTED, scored) if self.top > 1 else 0
         loaded = LOADED_BYTES_PER_BYTE * text + NAME_BYTES * ligands
         line = LINE_PER_THREAD * self.threads * (text + poses)
-        return self.once_bytes + self.process_chunks * (loaded + poses + scores) + line
+        return self.once_bytes + self.process_chunks * (loaded + poses + listed) + line
 
 
 def plan_dock(
@@ -119,18 +108,13 @@ def plan_dock(
 
     Raises TooLittleMemory where not even one ligand fits.
     """
-    fixed, least = fixed_bytes(field), working_bytes(LEAST_SCORES if here.gpu else SCORES)
-    if whole is not None and here.gpu:
-        least = band_bytes(field, search, USUAL_KINDS)
-    cost = Cost(DEVICE_BYTES_PER_BYTE, fixed, least)
+    working = CPU_BYTES
+    if here.gpu:
+        working = band_bytes(field, search, USUAL_KINDS) if whole else working_bytes()
+    cost = Cost(DEVICE_BYTES_PER_BYTE, fixed_bytes(field), working)
     chunk_bytes, lanes = largest_chunk(
         sources, cost, here, run, chunks_per_thread=CHUNKS_PER_THREAD
     )
-    # More scores at a time where the chunks leave room for them.
-    share = (memory_budget(here, run) - fixed) / lanes - DEVICE_BYTES_PER_BYTE * chunk_bytes
-    scores = scores_in(share) if here.gpu else SCORES
-    if whole is None:
-        cost = replace(cost, lane_bytes=working_bytes(scores))
     share = GPU_POSES if here.gpu else CPU_POSES
     tried = search.stop if whole is None else max(1, int(search.stop * LOOKED_AT))
     # Several poses of a ligand are chosen by their distances from each other, so spans of poses
@@ -147,7 +131,6 @@ def plan_dock(
         budget=memory_budget(here, run),
         cost=cost,
         lanes=lanes,
-        scores=scores,
         process_chunks=here.chunks_in_process,
         threads=here.threads,
         top=search.top,

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.poses import render, render_drawing
 from multigpu.formats.molecules.reference_poses import ReferencePose
-from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
@@ -159,17 +158,13 @@ class DockedPoses:
 
     # ---- text ---------------------------------------------------------------------------------
 
-    def texts(self, fmt: str) -> Texts:
+    def texts(self, fmt: str) -> list[bytes]:
         """Return the poses in a format."""
-        record, names = self.found.ligand.tolist(), self.rows.ligand
-        return Texts.of(
-            [
-                render(self.loaded.molecules[i], name, fmt, places, notes)
-                for i, name, places, notes in zip(
-                    record, names, self._each, self._notes, strict=True
-                )
-            ]
-        )
+        molecules = [self.loaded.molecules[i] for i in self.found.ligand.tolist()]
+        about = zip(molecules, self.rows.ligand, self._each, self._notes, strict=True)
+        return [
+            render(molecule, name, fmt, places, notes) for molecule, name, places, notes in about
+        ]
 
     def best_ligands(self, most: int) -> list[BestLigand]:
         """Return the ligands with the highest scores, best first, each with its best poses."""

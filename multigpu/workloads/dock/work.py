@@ -7,7 +7,6 @@ the lowest index.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.molecules.reference_poses import ReferencePose
-from multigpu.formats.tables.texts import Texts
 from multigpu.kernels.rotation import (
     BandFinder,
     Field,
@@ -26,7 +24,6 @@ from multigpu.kernels.rotation import (
     Poses,
     PoseSearch,
 )
-from multigpu.kernels.rotation.memory import MOST_SCORES
 from multigpu.kernels.rotation.thinning import thin
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands, lacks_hydrogens
@@ -64,7 +61,6 @@ class DockWorkload:
     report       best ligands of every part that are kept for a report
     score_lines  whether the table of scores is text
     expected     what a worker elsewhere must have; None: all workers are threads of this process
-    scores       most that a chunk holds at a time on a GPU
     """
 
     key: str
@@ -76,7 +72,6 @@ class DockWorkload:
     report: int = 0
     score_lines: bool = False
     expected: Expected | None = None
-    scores: int = MOST_SCORES
 
     def open(self, place: Place) -> "DockSession":
         require(self.expected, place)
@@ -122,7 +117,7 @@ class DockWorkload:
             # The texts have the coordinates.
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
             score_lines=as_tsv(rows, self.with_energies) if self.score_lines else b"",
-            pose_texts=docked.texts(fmt) if fmt else Texts.of([]),
+            pose_texts=docked.texts(fmt) if fmt else [],
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
             without_hydrogens=sum(map(lacks_hydrogens, molecules)),
@@ -144,7 +139,7 @@ class DockSession(Session[DockSpan, DockPart]):
     def __init__(self, workload: DockWorkload, place: Place) -> None:
         self.workload = workload
         field, search, whole = workload.field, workload.search, workload.whole
-        backend = _backend(place, workload.scores)
+        backend = _backend(place)
         self._search: Callable[[DockChunk], Poses]
         self._refiner: PoseRefiner | None = None
         if whole is None:
@@ -215,11 +210,8 @@ class SearchBackend(NamedTuple):
     refiner: Callable[[Field], PoseRefiner]
 
 
-def _backend(place: Place, scores: int) -> SearchBackend:
-    """Return the backend of a device: CuPy, which one of them needs, is not on every machine.
-
-    scores: most that a chunk holds at a time on a GPU
-    """
+def _backend(place: Place) -> SearchBackend:
+    """Return the backend of a device: CuPy, which one of them needs, is not on every machine."""
     if place.gpu is None:
         from multigpu.kernels.rotation import cpu
         from multigpu.kernels.rotation.refine import cpu as refine
@@ -230,5 +222,4 @@ def _backend(place: Place, scores: int) -> SearchBackend:
     from multigpu.kernels.rotation.refine import cuda as gpu_refine
     from multigpu.kernels.rotation.whole_box import cuda as gpu_box
 
-    finder = partial(cuda.PoseSearcher, scores=scores)
-    return SearchBackend(finder, gpu_box.BandSearcher, gpu_refine.Refiner)
+    return SearchBackend(cuda.PoseSearcher, gpu_box.BandSearcher, gpu_refine.Refiner)

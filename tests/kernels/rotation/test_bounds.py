@@ -5,7 +5,6 @@ What `bounds.cuh` finds are the errors and thresholds that `bounds.py` proves, h
 
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from support.backends import DEVICES, backend_of
 from support.examples import examples
 from support.rotation_cases import (
     assert_same,
-    golden_case,
     hair_splitting_case,
     plain_ligands,
     random_field,
@@ -143,19 +141,6 @@ def test_threshold__leaves_few_poses_to_double_precision(device: str, steep: boo
     assert np.median(counts) <= (30 if steep else 2)
 
 
-def test_threshold__in_a_real_pocket_leaves_a_tenth_at_most(device: str, golden: Path) -> None:
-    case = golden_case(golden / "dock" / "real_1stp")
-    found = single(device, case.field, case.ligands, case.search)
-    threshold = bounds_of(case.field, case.ligands, case.search).threshold(found.max())
-    assert 0 < (found >= threshold).mean() < 0.1
-
-
-def test_undecided__are_few(device: str, golden: Path) -> None:
-    case = golden_case(golden / "dock" / "grid_nearest_clamp")
-    found = single(device, case.field, case.ligands, case.search)
-    assert 0 < (found == np.inf).mean() < 0.02
-
-
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
 def test_error__of_the_penalty_is_within_the_bound(device: str, interpolation: Any) -> None:
     """Nothing else errs; places along it are known least well."""
@@ -204,13 +189,6 @@ def assert_close(found: NDArray[np.float32], expected: NDArray[np.float32]) -> N
     np.testing.assert_allclose(found, expected, rtol=2**-22, atol=0)
 
 
-def keys_of(scores: NDArray[np.float32]) -> NDArray[np.uint32]:
-    """Return keys in the order of unsigned integers that the kernels use; 0 is no score."""
-    bits = scores.view(np.uint32)
-    keys = np.where(bits >> 31 == 1, ~bits, bits | np.uint32(1 << 31))
-    return np.where(scores == -np.inf, np.uint32(0), keys)
-
-
 @pytest.mark.parametrize("center", CENTERS)
 @pytest.mark.parametrize(("interpolation", "outside", "steep"), FIELDS)
 def test_errors__are_those_of_the_proof(
@@ -229,38 +207,6 @@ def test_errors__are_those_of_the_proof(
     assert np.isinf(expected).all() == (center in CENTERS[3:])
     np.testing.assert_allclose(errors, expected, rtol=1e-13)
     np.testing.assert_allclose(tops, [each.top for each in bounds], rtol=1e-13, atol=1e-13)
-
-
-@pytest.mark.parametrize("center", CENTERS)
-@pytest.mark.parametrize(("interpolation", "outside", "steep"), FIELDS)
-def test_thresholds__of_any_score(
-    cuda: Any, interpolation: str, outside: str, steep: bool, center: Any
-) -> None:
-    rng = np.random.default_rng([2, steep, CENTERS.index(center)])
-    field = random_field(rng, 2, interpolation, outside, steep)
-    ligands = odd_ligands(rng, [9, 30, 2], 2, 2)
-    search = PoseSearch(EulerRotations(90), center=center)
-    bounds, searcher = bounds_of_each(field, ligands, search), cuda.PoseSearcher(field, search)
-    highest = np.array([each.top for each in bounds])
-    powers = rng.uniform(LEAST - 2, MOST - 2, (50, 3))
-    powers[:25] = rng.uniform(LEAST - 2, 20, (25, 3))
-    greatest = (highest - 2**powers).astype(np.float32)
-    greatest[rng.random(greatest.shape) < 0.1] = -np.inf
-    with cuda.cupy.cuda.Stream():
-        scores, array = cuda.Scores(searcher, ligands, range(1), 1), cuda.cupy.asarray
-        equal = 0
-        for row in greatest:
-            out = cuda.cupy.empty(3, np.float32), cuda.cupy.empty(3, np.uint32)
-            searcher.launch(
-                "threshold", 2, 3, scores.errors, scores.tops, array(keys_of(row)), np.uint32(1),
-                out[1], out[0],
-            )  # fmt: skip
-            found, expected = out[0].get(), thresholds_of(bounds, row)
-            assert_close(found, expected)
-            assert (found[row == -np.inf] == -np.inf).all()
-            equal += (found == expected).sum()
-            assert out[1].get().tolist() == keys_of(row).tolist()
-    assert equal > 0.9 * greatest.size  # so both round downwards
 
 
 def assert_rounds_are_right(
@@ -315,8 +261,3 @@ def test_thresholds__rule_nothing_out_where_nothing_is_decided(cuda: Any) -> Non
     assert_rounds_are_right(cuda, field, ligands, far, 10, 1)
     everything = PoseSearch(EulerRotations(90), min_rmsd=1e6)  # after the first round none is left
     assert_rounds_are_right(cuda, field, ligands, everything, 10, 2)
-
-
-def test_thresholds__in_a_real_pocket(cuda: Any, golden: Path) -> None:
-    case = golden_case(golden / "dock" / "real_1stp", 45)
-    assert_rounds_are_right(cuda, case.field, case.ligands, case.search, 200, 2)

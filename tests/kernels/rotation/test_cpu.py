@@ -75,18 +75,6 @@ def test_golden__the_best_poses_are_found(golden: Path, backend: str, name: str)
     np.testing.assert_allclose(atoms, case.expected["atoms"], atol=1e-9)
 
 
-@pytest.mark.parametrize("backend", NATIVE[1:])
-def test_golden__finer_steps_turn_biotin_further_back(golden: Path, backend: str) -> None:
-    distances = []
-    for precision in (45, 10, 4):
-        case = golden_case(golden / "dock" / "real_1stp", precision)
-        poses = searcher(backend, case.field, case.search).best(case.ligands)
-        apart = atoms_at(case.ligands, case.search, poses) - case.given["crystal"]
-        distances.append(math.sqrt((apart**2).sum(axis=1).mean()))
-    assert distances[1] == pytest.approx(case.facts["rmsd_to_crystal"], abs=1e-6)
-    assert distances[0] > distances[1] > 0.3 > distances[2]
-
-
 @pytest.mark.parametrize("backend", DEVICES)
 @examples(100)
 @given(
@@ -130,16 +118,6 @@ def test_answer__does_not_depend_on_how_poses_are_cut(
     assert_same(Poses.joined(parts).winners(), docking.best(ligands))
 
 
-@pytest.mark.parametrize("backend", NATIVE[1:])
-def test_answer__does_not_depend_on_how_ligands_are_cut(backend: str) -> None:
-    rng = np.random.default_rng(1)
-    field, ligands = random_field(rng, 2), random_ligands(rng, [3, 70, 1, 300, 8], 2, 2)
-    search = PoseSearch(EulerRotations(30), top=2, min_rmsd=0.5)
-    docking = searcher(backend, field, search)
-    parts = [docking.best(ligands[i : i + 1]).moved(i) for i in range(len(ligands))]
-    assert_same(Poses.joined(parts), docking.best(ligands))
-
-
 @pytest.mark.parametrize("backend", DEVICES)
 def test_answer__is_the_same_from_many_threads(backend: str) -> None:
     rng = np.random.default_rng(2)
@@ -149,19 +127,6 @@ def test_answer__is_the_same_from_many_threads(backend: str) -> None:
     with ThreadPoolExecutor(4) as threads:
         parts = threads.map(lambda i: docking.best(ligands[i : i + 1]).moved(i), range(12))
         assert_same(Poses.joined(list(parts)), expected)
-
-
-@pytest.mark.parametrize("backend", NATIVE[1:])
-def test_answer__does_not_depend_on_how_many_scores_are_held(
-    backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(3)
-    field, ligands = random_field(rng), random_ligands(rng, [9, 4])
-    search = PoseSearch(EulerRotations(30), top=3, min_rmsd=0.5)
-    expected = searcher(backend, field, search).best(ligands)
-    module = backend_of("rotation", backend)
-    monkeypatch.setattr(module, "AT_ONCE" if backend == "cpu" else "MOST_SCORES", 100)
-    assert_same(searcher(backend, field, search).best(ligands), expected)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -177,23 +142,6 @@ def test_poses__beyond_32_bits(backend: str) -> None:
     scores = reference.scores(field, ligands, 0, search, np.arange(span.start, span.stop))
     assert poses.pose[0] == span.start + int(scores.argmax())
     assert poses.score[0] == scores.max()
-
-
-@pytest.mark.parametrize("backend", NATIVE)
-def test_place__permuted_atoms_take_the_same_places(backend: str) -> None:
-    rng = np.random.default_rng(5)
-    field, ligands = random_field(rng, 2), random_ligands(rng, [20], 2, 2)
-    order = rng.permutation(20)
-    permuted = Ligands(
-        ligands.positions[order], ligands.offsets, ligands.channels[order], ligands.weights[order]
-    )
-    search = PoseSearch(EulerRotations(30))
-    one, other = (searcher(backend, field, search).best(each) for each in (ligands, permuted))
-    assert one.pose == other.pose
-    assert one.score == pytest.approx(other.score, rel=1e-12)
-    np.testing.assert_allclose(
-        atoms_at(permuted, search, other), atoms_at(ligands, search, one)[order], atol=1e-12
-    )
 
 
 @pytest.mark.parametrize("backend", NATIVE)
@@ -275,23 +223,6 @@ def test_ties__go_to_the_lowest_index(backend: str, outside: Any, interpolation:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_top__poses_are_apart_and_in_order(backend: str) -> None:
-    rng = np.random.default_rng(9)
-    field, ligands = random_field(rng), random_ligands(rng, [10, 2])
-    search = PoseSearch(EulerRotations(30), Shifts(0.5, 0.5), top=6, min_rmsd=1.5)
-    poses = searcher(backend, field, search).best(ligands)
-    borders = np.cumsum(ligands.sizes[poses.ligand])[:-1]
-    atoms = np.split(atoms_at(ligands, search, poses), borders)
-    for ligand in range(2):
-        mine = np.flatnonzero(poses.ligand == ligand)
-        assert 2 <= len(mine) <= 6
-        assert (np.diff(poses.score[mine]) <= 0).all()
-        for i in mine:
-            for j in mine[mine > i]:
-                assert ((atoms[i] - atoms[j]) ** 2).sum(axis=1).mean() >= 1.5**2
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
 def test_top__there_are_fewer_where_no_more_are_apart(backend: str) -> None:
     rng = np.random.default_rng(10)
     field, ligands = random_field(rng), random_ligands(rng, [10, 1])
@@ -299,17 +230,6 @@ def test_top__there_are_fewer_where_no_more_are_apart(backend: str) -> None:
     assert np.bincount(few.ligand).tolist() == [24, 24]
     apart = PoseSearch(EulerRotations(90), top=99, min_rmsd=1e-3)
     assert np.bincount(searcher(backend, field, apart).best(ligands).ligand).tolist() == [24, 1]
-
-
-@pytest.mark.parametrize("backend", NATIVE)
-@pytest.mark.parametrize(("precision", "different"), [(270, 7), (135, 23), (54, 307), (90, 24)])
-def test_top__every_rotation_is_there_once(backend: str, precision: float, different: int) -> None:
-    """Rotations are told apart by places of the atoms, which no two poses have in common."""
-    rng = np.random.default_rng(13)
-    ligands, search = random_ligands(rng, [9]), PoseSearch(EulerRotations(precision), top=999)
-    poses = searcher(backend, random_field(rng), search).best(ligands)
-    atoms = atoms_at(ligands, search, poses).reshape(len(poses), -1)
-    assert len(poses) == len(np.unique(atoms.round(6) + 0.0, axis=0)) == different
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -446,31 +366,6 @@ def test_penalty__is_that_of_autodock(backend: str, interpolation: Any) -> None:
     expected = [inside, -16_000.0, -2_560.0, -625_000.0, inside]
     found = searcher(backend, field, search).best(ligands)
     np.testing.assert_allclose(found.score, expected, rtol=1e-12)
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_penalty__is_none_for_atoms_that_score_nothing(backend: str) -> None:
-    """Hydrogens on carbon are such atoms, which ligands of AutoDock do not have."""
-    places = CENTER + np.array([[0, 0, 0], [0, 0, 4.0]])
-    weights = np.array([[1.0], [0.0]])
-    ligands = Ligands(places, np.array([0, 2]), np.zeros((2, 1), np.int32), weights)
-    assert searcher(backend, small_grid(1), PoseSearch(IDENTITY)).best(ligands).score == 2
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_penalty__keeps_a_body_inside(backend: str) -> None:
-    """Clamped, a rod scores as well across the grid as along it."""
-    rod = CENTER + np.linspace(-2.3, 2.3, 9)[:, None] * [1, 0, 0]
-    ligands, search = plain_ligands([rod]), PoseSearch(EulerRotations(90))
-    module = backend_of("rotation", backend)
-    clamped = module.PoseSearcher(small_grid(1, outside="clamp"), search).best(ligands)
-    assert (clamped.pose.tolist(), clamped.score.tolist()) == ([0], [18])
-    turned = module.PoseSearcher(small_grid(1), search).best(ligands)
-    assert turned.score == 18
-    along = search.placements(turned.pose)[0][0] @ [1, 0, 0]
-    np.testing.assert_allclose(np.abs(along), [0, 0, 1], atol=1e-12)
 
 
 @pytest.mark.emulated

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from emulation import emulated
 from emulation.device import Gpu
-from numpy.typing import NDArray
 from support.rotation_cases import ORIGIN, SPACING, assert_right, random_field, random_ligands
 
 from multigpu.kernels.rotation import EulerRotations, Poses, PoseSearch, memory, reference
@@ -42,52 +41,12 @@ def test_search__of_more_atoms_than_are_in_shared_memory(cuda: Any) -> None:
         assert_right(cuda, field, random_ligands(rng, sizes, 2, 2), PoseSearch(EulerRotations(90)))
 
 
-@pytest.mark.parametrize("precision", [22.5, 25, 50, 90, 120, 180, 360])
+@pytest.mark.parametrize("precision", [22.5, 25, 50, 54, 67.5, 90, 120, 135, 180, 270, 360])
 def test_search__in_tiles_that_do_not_fit_the_angles(cuda: Any, precision: float) -> None:
     rng = np.random.default_rng(2)
     assert_right(
         cuda, random_field(rng), random_ligands(rng, [9]), PoseSearch(EulerRotations(precision))
     )
-
-
-PARTS = [range(864), range(100, 800), range(700, 720), range(431, 433)]
-
-
-@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-@pytest.mark.parametrize(
-    ("precision", "part"),
-    [*((30, part) for part in PARTS), *((p, None) for p in (54, 67.5, 90, 135, 270))],
-)
-def test_scores__of_every_pose_are_near_the_exact_ones(
-    cuda: Any, interpolation: str, precision: float, part: range | None
-) -> None:
-    """In single precision, but of poses that repeat others, which are struck out, or undecided."""
-    rng = np.random.default_rng(3)
-    field, ligands = random_field(rng, 1, interpolation), random_ligands(rng, [5, 8])
-    search = PoseSearch(EulerRotations(precision))
-    part = part or range(search.stop)
-    searcher, many = cuda.PoseSearcher(field, search), len(ligands)
-    with cuda.cupy.cuda.Stream():
-        scores = cuda.Scores(searcher, ligands, part, len(part))
-        scores.score(part)
-        found = scores.held.get().reshape(many, -1)
-        greatest = scores_of(scores.greatest.get())
-    poses = np.arange(part.start, part.stop)
-    first = search.rotations.is_first(poses)
-    assert (found[:, ~first] == -np.inf).all()
-    for ligand in range(many):
-        exact = reference.scores(field, ligands, ligand, search, poses)
-        decided = first & (found[ligand] < np.inf)
-        assert field.interpolation == "nearest" or (decided == first).all()
-        np.testing.assert_allclose(found[ligand, decided], exact[decided], atol=1e-3)
-        assert greatest[ligand] == found[ligand, decided].max(initial=-np.inf)
-
-
-def scores_of(keys: NDArray[np.uint32]) -> NDArray[np.float32]:
-    """Return scores from the order of unsigned integers that the kernels use; 0 is no score."""
-    positive = keys >> 31 == 1
-    scores = np.where(positive, keys & 0x7FFFFFFF, ~keys).astype(np.uint32).view(np.float32)
-    return np.where(keys == 0, np.float32(-np.inf), scores)
 
 
 @pytest.mark.parametrize("part", [range(5, 7), range(144, 288), range(100, 400), range(6, 6)])

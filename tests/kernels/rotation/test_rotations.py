@@ -69,11 +69,6 @@ def test_euler__matrix_is_the_product_of_three_turns() -> None:
     np.testing.assert_allclose(rotations.matrices(np.array([1234]))[0], product, atol=1e-15)
 
 
-def test_euler__angles_count_up_from_the_last() -> None:
-    angles = EulerRotations(120).angles(np.arange(5))
-    assert angles.tolist() == [[0, 0, 0], [0, 0, 120], [0, 0, 240], [0, 120, 0], [0, 120, 120]]
-
-
 @given(st.fractions(0, 720))
 def test_cosine_and_sine__are_those_of_the_angle(degrees: Fraction) -> None:
     angle = math.radians(degrees)

@@ -1,6 +1,5 @@
 """The search of a whole box on an emulated GPU, against the plain search."""
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -60,20 +59,6 @@ def assert_right(
     found = cuda.BandSearcher(*about, **more).best(bodies, of)
     assert_same(found, reference.BandSearcher(*about).best(bodies, of))
     return len(found)
-
-
-@pytest.mark.parametrize(
-    ("interpolation", "outside", "steep"),
-    list(product(["linear", "nearest"], ["clamp", "zero", "penalty"], [False, True])),
-)
-def test_search__finds_the_band_of_any_grid(
-    cuda: Any, interpolation: str, outside: str, steep: bool
-) -> None:
-    rng = np.random.default_rng(1)
-    field = random_field(rng, 3, interpolation, outside, steep)
-    bodies = conformers(rng, 6, 2, 3, 2)
-    search = PoseSearch(near_uniform(5), Shifts((2.1, 2.9, 1.2), 0.3), MIDDLE, 9, 0.4)
-    assert_right(cuda, (field, search, 1.5), bodies, np.zeros(2, np.int64))
 
 
 @pytest.mark.parametrize(
