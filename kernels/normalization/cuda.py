@@ -24,6 +24,7 @@ from multigpu.kernels.normalization.types import (
     NormalizationError,
     SizeFactors,
     check_shape,
+    groups,
 )
 
 THREADS = 256
@@ -54,12 +55,20 @@ def size_factors(
     room: bytes of counts that may be copied to the device
     """
     check_shape(counts)
-    if not isinstance(counts, cupy.ndarray):
-        counts = contiguous(counts)
-        if counts.nbytes > room:
-            return cpu.size_factors(counts, blocks, options, names, _host_threads(), totals)
-        counts = cupy.asarray(counts)
-    return factors.size_factors(CohortCounts(usable(counts)), blocks, options, names, totals)
+    is_there = isinstance(counts, cupy.ndarray)
+    counts = usable(counts) if is_there else contiguous(counts)
+    if not _is_usual(options, counts.shape[1]) or (counts.nbytes > room and not is_there):
+        counts = counts.get() if is_there else counts
+        threads = len(os.sched_getaffinity(0))
+        return cpu.size_factors(counts, blocks, options, names, threads, totals)
+    backend: Any = CohortCounts(counts if is_there else cupy.asarray(counts))
+    return factors.size_factors(backend, blocks, options, names, totals)
+
+
+def _is_usual(options: Normalization, samples: int) -> bool:
+    """Return whether means and dispersions are all that is needed."""
+    by_means = options.statistic == "mean" and options.norm_type != "mode"
+    return by_means and len(groups(options.ploidies(samples))) == 1
 
 
 class CohortCounts:
@@ -75,12 +84,6 @@ class CohortCounts:
     def totals(self) -> Floats:
         return _sums(self._counts, None, range(self.shape[1]))
 
-    def median(
-        self, rows: Mask, samples: Sequence[int], blocks: Sequence[slice], factors: Floats
-    ) -> float:
-        on_host = cpu.CohortCounts(self._counts.get(), _host_threads())
-        return on_host.median(rows, samples, blocks, factors)
-
 
 class ChromosomeStatistics:
     """The statistics of some samples on one chromosome. Raises where a count is impossible."""
@@ -92,18 +95,6 @@ class ChromosomeStatistics:
         if illegal.get()[0]:
             raise NormalizationError(BAD_COUNT)
         self._used: Mask = self._on_device.get().astype(bool)
-
-    def _on_host(self) -> cpu.ChromosomeStatistics:
-        return cpu.ChromosomeStatistics(self._counts.get(), self._samples, _host_threads())
-
-    def quantiles(self, share: float) -> Floats:
-        return self._on_host().quantiles(share)
-
-    def modes(self) -> Floats:
-        return self._on_host().modes()
-
-    def mode(self) -> float:
-        return self._on_host().mode()
 
     def used(self) -> Mask:
         return self._used
@@ -129,10 +120,6 @@ def _sums(counts: Any, used: Any, samples: Sequence[int]) -> Floats:
     threads = stretches * ADDING
     _launch("add_up", counts, samples, used, np.int32(STRETCH), out, threads=threads, block=ADDING)
     return np.asarray(out.get().sum(axis=0))
-
-
-def _host_threads() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 @cache
