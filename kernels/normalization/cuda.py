@@ -15,7 +15,7 @@ import numpy as np
 from multigpu.kernels.device.launch import POINTER, launch, struct, usable
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.normalization import cpu, density, factors
-from multigpu.kernels.normalization.cpu import ADDING, STRETCH, contiguous, flights
+from multigpu.kernels.normalization.cpu import ADDING, STRETCH, flights
 from multigpu.kernels.normalization.types import (
     BAD_COUNT,
     Floats,
@@ -28,7 +28,6 @@ from multigpu.kernels.normalization.types import (
 )
 
 THREADS = 256
-ROOM = 1 << 30  # bytes of counts that are copied to the device
 
 _COUNTS = np.dtype(
     [
@@ -48,21 +47,16 @@ def size_factors(
     options: Normalization,
     names: Sequence[str] | None = None,
     totals: Floats | None = None,
-    room: int = ROOM,
 ) -> SizeFactors:
-    """Return what `reference.size_factors` does; counts of NumPy or CuPy.
-
-    room: bytes of counts that may be copied to the device
-    """
+    """Return what `reference.size_factors` does; counts of CuPy, or of NumPy, for the CPU."""
     check_shape(counts)
     is_there = isinstance(counts, cupy.ndarray)
-    counts = usable(counts) if is_there else contiguous(counts)
-    if not _is_usual(options, counts.shape[1]) or (counts.nbytes > room and not is_there):
-        counts = counts.get() if is_there else counts
-        threads = len(os.sched_getaffinity(0))
-        return cpu.size_factors(counts, blocks, options, names, threads, totals)
-    backend: Any = CohortCounts(counts if is_there else cupy.asarray(counts))
-    return factors.size_factors(backend, blocks, options, names, totals)
+    if is_there and _is_usual(options, usable(counts).shape[1]):
+        backend: Any = CohortCounts(counts)
+        return factors.size_factors(backend, blocks, options, names, totals)
+    threads = len(os.sched_getaffinity(0))
+    on_host = counts.get() if is_there else counts
+    return cpu.size_factors(on_host, blocks, options, names, threads, totals)
 
 
 def _is_usual(options: Normalization, samples: int) -> bool:

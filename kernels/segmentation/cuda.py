@@ -16,7 +16,6 @@ from multigpu.kernels.device.launch import POINTER, launch, struct
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.segmentation import cpu
 from multigpu.kernels.segmentation.types import (
-    Circular,
     Rows,
     Segmentation,
     SegmentedTracks,
@@ -68,11 +67,6 @@ def segment(x: Any, offsets: Rows, options: Segmentation) -> SegmentedTracks:
             return tracks.merged(tracks.edges(tracks.statistic(options), options), options)
     threads = len(os.sched_getaffinity(0))
     return cpu.segment(x.get() if isinstance(x, cupy.ndarray) else x, offsets, options, threads)
-
-
-def cbs(x: Any, offsets: Rows, options: Circular, threads: int = 1) -> SegmentedTracks:
-    """Return what `cpu.cbs` does, on the host: each of its tests waits for the one before."""
-    return cpu.cbs(x.get() if isinstance(x, cupy.ndarray) else x, offsets, options, threads)
 
 
 class _Tracks:

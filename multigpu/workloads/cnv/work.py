@@ -97,7 +97,7 @@ class CnvSession(Session[CnvSpan, CnvPart]):
             return ExpectCounts(options, backend), FindPaths(options, backend, regions)
         threads = self.workload.threads
         on = KernelBackend(threads) if options.model in ("single", "reference") else backend
-        segment = Segment(options, backend, self.workload.is_segmented)
+        segment = Segment(options, backend, threads, self.workload.is_segmented)
         return RunModel(options, on, threads, self.fetched), segment
 
     def load(self, span: CnvSpan) -> Chromosome:
