@@ -122,13 +122,12 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         """Run the stages on the device. Raises UsageError for data at which R stops, too."""
         if not loaded.counts.size:
             return loaded
-        name, get = loaded.span.name, self.backend.get
+        name = loaded.span.name
         try:
             with self._device, self.backend.active():
                 found = _run(self.on_device, self._put(loaded))
                 results = found.modelled
                 fetches = {n: self.backend.fetch(results[n]) for n in self.fetched if n in results}
-                level = None if found.level is None else get(found.level)
         except NotComparable as error:
             if self.options.compat_r:
                 raise
@@ -145,7 +144,6 @@ class CnvSession(Session[CnvSpan, CnvPart]):
             on_device=None,
             modelled={},
             expected=None,
-            level=level,
             matrices=matrices,
             notes=notes,
         )

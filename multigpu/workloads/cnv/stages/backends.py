@@ -173,7 +173,7 @@ class Staging:
 
     def fetch(self, array: Any) -> Fetch:
         """Do the first step, and return the second for any thread and time."""
-        if isinstance(array, np.ndarray):  # it came in pieces
+        if isinstance(array, np.ndarray):  # it came in pieces, or from the host
             return lambda: array
         if array.nbytes > STAGED_BYTES:
             on_host = array.get()
