@@ -174,14 +174,6 @@ def cnmops_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
             options = cnmops.Model(posterior=posterior)
             same_model(backend, values, scale, options)
         yield f"{samples} samples, posterior {posterior}"
-    counts, controls = counts_of(random, 3), counts_of(random, 5)
-    options = cnmops.Model(min_read_count=1, kind="reference")
-    level = cnmops.reference.level_of_controls(controls)
-    same(backend.level_of_controls(controls), level, "level of controls", 1e-12)
-    found = backend.model_against(counts, level, np.ones(3), options)
-    expected = cnmops.reference.model_against(counts, level, np.ones(3), options)
-    same(found.sini, expected.sini, "signed I/NI against controls", 1e-9, 1e-12)
-    yield "cases against controls"
 
 
 def same_model(backend: Any, counts: Any, cov: Any, options: Any) -> None:
@@ -194,20 +186,17 @@ def same_model(backend: Any, counts: Any, cov: Any, options: Any) -> None:
 
 def normalization_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
     blocks = [slice(0, 90), slice(90, REGIONS)]
-    for norm_type, size_factor in product(
-        ("poisson", "mean", "median", "quant", "mode"), ("mean", "median", "quant", "mode")
-    ):
-        counts = counts_of(random, 6)
-        options = normalization.Normalization(norm_type, size_factor, ploidy=(2, 2, 2, 2, 1, 1))
+    for norm_type in ("poisson", "mean", "median", "quant"):
+        counts, options = counts_of(random, 6), normalization.Normalization(norm_type)
         for values in (counts, counts * 0.7):
-            found = backend.size_factors(values, blocks, options)
+            found = backend.size_factors(backend.cupy.asarray(values), blocks, options)
             expected = normalization.reference.size_factors(values, blocks, options)
             same(found.factors, expected.factors, "size factors", 1e-10)
-        yield f"{norm_type}, {size_factor}"
+        yield norm_type
 
 
 def segmentation_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
-    for alpha, delta, largest in product((0.05, 3, 0.5), (0, 20), (8, 40)):
+    for alpha, delta, largest in product((0.05, 0.5), (0, 20), (8, 40)):
         sizes = random.integers(2, 400, 5)
         levels = np.repeat(random.choice([0.0, 0.0, 1.0, -2.0], sizes.sum() // 10 + 1), 10)
         x = levels[: sizes.sum()] + random.normal(0, 0.3, sizes.sum())

@@ -15,7 +15,7 @@ import numpy as np
 from multigpu.kernels.device.launch import POINTER, launch, struct, usable
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.normalization import cpu, density, factors
-from multigpu.kernels.normalization.cpu import ADDING, STRETCH, contiguous, flights
+from multigpu.kernels.normalization.cpu import ADDING, STRETCH, flights
 from multigpu.kernels.normalization.types import (
     BAD_COUNT,
     Floats,
@@ -24,10 +24,10 @@ from multigpu.kernels.normalization.types import (
     NormalizationError,
     SizeFactors,
     check_shape,
+    groups,
 )
 
 THREADS = 256
-ROOM = 1 << 30  # bytes of counts that are copied to the device
 
 _COUNTS = np.dtype(
     [
@@ -47,19 +47,22 @@ def size_factors(
     options: Normalization,
     names: Sequence[str] | None = None,
     totals: Floats | None = None,
-    room: int = ROOM,
 ) -> SizeFactors:
-    """Return what `reference.size_factors` does; counts of NumPy or CuPy.
-
-    room: bytes of counts that may be copied to the device
-    """
+    """Return what `reference.size_factors` does; counts of CuPy, or of NumPy, for the CPU."""
     check_shape(counts)
-    if not isinstance(counts, cupy.ndarray):
-        counts = contiguous(counts)
-        if counts.nbytes > room:
-            return cpu.size_factors(counts, blocks, options, names, _host_threads(), totals)
-        counts = cupy.asarray(counts)
-    return factors.size_factors(CohortCounts(usable(counts)), blocks, options, names, totals)
+    is_there = isinstance(counts, cupy.ndarray)
+    if is_there and _is_usual(options, usable(counts).shape[1]):
+        backend: Any = CohortCounts(counts)
+        return factors.size_factors(backend, blocks, options, names, totals)
+    threads = len(os.sched_getaffinity(0))
+    on_host = counts.get() if is_there else counts
+    return cpu.size_factors(on_host, blocks, options, names, threads, totals)
+
+
+def _is_usual(options: Normalization, samples: int) -> bool:
+    """Return whether means and dispersions are all that is needed."""
+    by_means = options.statistic == "mean" and options.norm_type != "mode"
+    return by_means and len(groups(options.ploidies(samples))) == 1
 
 
 class CohortCounts:
@@ -75,12 +78,6 @@ class CohortCounts:
     def totals(self) -> Floats:
         return _sums(self._counts, None, range(self.shape[1]))
 
-    def median(
-        self, rows: Mask, samples: Sequence[int], blocks: Sequence[slice], factors: Floats
-    ) -> float:
-        on_host = cpu.CohortCounts(self._counts.get(), _host_threads())
-        return on_host.median(rows, samples, blocks, factors)
-
 
 class ChromosomeStatistics:
     """The statistics of some samples on one chromosome. Raises where a count is impossible."""
@@ -92,18 +89,6 @@ class ChromosomeStatistics:
         if illegal.get()[0]:
             raise NormalizationError(BAD_COUNT)
         self._used: Mask = self._on_device.get().astype(bool)
-
-    def _on_host(self) -> cpu.ChromosomeStatistics:
-        return cpu.ChromosomeStatistics(self._counts.get(), self._samples, _host_threads())
-
-    def quantiles(self, share: float) -> Floats:
-        return self._on_host().quantiles(share)
-
-    def modes(self) -> Floats:
-        return self._on_host().modes()
-
-    def mode(self) -> float:
-        return self._on_host().mode()
 
     def used(self) -> Mask:
         return self._used
@@ -129,10 +114,6 @@ def _sums(counts: Any, used: Any, samples: Sequence[int]) -> Floats:
     threads = stretches * ADDING
     _launch("add_up", counts, samples, used, np.int32(STRETCH), out, threads=threads, block=ADDING)
     return np.asarray(out.get().sum(axis=0))
-
-
-def _host_threads() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 @cache

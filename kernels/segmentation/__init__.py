@@ -7,7 +7,7 @@ statistic cut the track into pieces; neighbouring pieces that are all gains or a
 joined, and what lies between them becomes one segment. Circular binary segmentation (Olshen et al.,
 Biostatistics 2004, 5:557) tests arcs against the rest instead, recursively.
 
-`reference.py` says what is right, `cpu.py` and `cuda.py` do it fast.
+`reference.py` says what is right, `cpu.py` does it fast, and `cuda.py` the first of the two.
 """
 
 from multigpu.kernels.segmentation.types import Circular, Segmentation, SegmentedTracks, TrackError

@@ -5,26 +5,22 @@ host. Segments are those of `cpu.py` bit for bit: operations and their order are
 are our own logarithms.
 """
 
+import os
 from functools import cache
 from typing import Any
 
 import cupy
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.kernels.device.launch import POINTER, launch, struct
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.segmentation import cpu
 from multigpu.kernels.segmentation.types import (
-    NOTHING_FINITE,
-    Circular,
     Rows,
     Segmentation,
     SegmentedTracks,
-    TrackError,
     check,
     check_lengths,
-    notes,
 )
 
 THREADS = 256
@@ -34,9 +30,7 @@ BLOCKS_PER_SM = 2  # of THREADS_OF_TRACK each: all that fit
 WARP = 32
 STATISTIC, SPANS = "statistic.cu", "spans.cu"
 DIFFERENCES, VALUES = np.uint32(0), np.uint32(1)
-TRACK = np.dtype(
-    [("low", "<f8"), ("high", "<f8"), ("variance", "<f8"), ("infinite", "<u4"), ("nan", "<u4")]
-)
+TRACK = np.dtype([("variance", "<f8"), ("odd", "<u4"), ("_", "<u4")])
 
 _SEARCH = np.dtype(
     [(name, POINTER) for name in ("x", "sums", "squares", "offsets", "tracks", "eps")]
@@ -60,45 +54,37 @@ def _launch(module: str, name: str, threads: int, block: int, *arguments: Any) -
 def segment(x: Any, offsets: Rows, options: Segmentation) -> SegmentedTracks:
     """Return what `reference.segment` does; x may be an array of CuPy, too, and is not changed.
 
-    Up to 48 bytes a value are held on the device, those of x included.
+    Up to 48 bytes a value are held on the device, those of x included. Numbers of breaks, and
+    tracks with values that are not finite, are for the CPU.
     """
     check(x, offsets)
     check_lengths(offsets, options)
     if not len(x):
         return SegmentedTracks.none()
-    tracks = _Tracks(x if isinstance(x, cupy.ndarray) else cupy.asarray(x), offsets)
-    return tracks.merged(tracks.edges(tracks.statistic(options), options), options)
-
-
-def cbs(x: Any, offsets: Rows, options: Circular, threads: int = 1) -> SegmentedTracks:
-    """Return what `cpu.cbs` does, on the host: each of its tests waits for the one before."""
-    return cpu.cbs(x.get() if isinstance(x, cupy.ndarray) else x, offsets, options, threads)
+    if options.alpha < 1:
+        tracks = _Tracks(x if isinstance(x, cupy.ndarray) else cupy.asarray(x), offsets)
+        if not tracks.is_odd:
+            return tracks.merged(tracks.edges(tracks.statistic(options), options), options)
+    threads = len(os.sched_getaffinity(0))
+    return cpu.segment(x.get() if isinstance(x, cupy.ndarray) else x, offsets, options, threads)
 
 
 class _Tracks:
-    """Values on the device, finite, and what is known of each track."""
+    """Values on the device, and what is known of each track.
+
+    is_odd  whether a value is not finite: nothing else is done with them then
+    """
 
     def __init__(self, x: Any, offsets: Rows) -> None:
         self.x, self.n, self.total = x, len(offsets) - 1, len(x)
         self.offsets = cupy.asarray(offsets)
-        self.looks, looks = self._look()
-        self.notes = notes(bool(looks["infinite"].any()), bool(looks["nan"].any()))
-        nothing = (looks["infinite"] > 0) & (looks["low"] > looks["high"])
-        if nothing.any():
-            raise TrackError(int(np.argmax(nothing)), NOTHING_FINITE)
-        if self.notes:
-            self.x = cupy.empty(self.total, np.float64)
-            self._each(STATISTIC, "clean", x, self.offsets, self.looks, self.x)
-            self.looks, _ = self._look()
+        self.looks = cupy.zeros(self.n * TRACK.itemsize, np.uint8)
+        self._each(STATISTIC, "look", self.x, self.offsets, self.looks)
+        self.is_odd = bool(self.looks.get().view(TRACK)["odd"].any())
 
     def _each(self, module: str, name: str, *arguments: Any, block: int = THREADS_OF_TRACK) -> None:
         """A kernel that has a block for every track."""
         _launch(module, name, self.n * block, block, *arguments)
-
-    def _look(self) -> tuple[Any, NDArray[Any]]:
-        looks = cupy.zeros(self.n * TRACK.itemsize, np.uint8)
-        self._each(STATISTIC, "look", self.x, self.offsets, looks)
-        return looks, looks.get().view(TRACK)
 
     def statistic(self, options: Segmentation) -> Any:
         """float64[n]: its local maxima, 0 elsewhere."""
@@ -130,15 +116,11 @@ class _Tracks:
     def edges(self, values: Any, options: Segmentation) -> Any:
         """int64[pieces + 1]: where the pieces of all tracks begin, and the end of the last one."""
         marks = _marks(self.total)
-        if options.alpha < 1:
-            thresholds = self._quantiles(values, VALUES, 1 - options.alpha)
-            _launch(
-                SPANS, "mark_above", self.total, THREADS, values, self.offsets,
-                np.uint32(self.n), np.int64(self.total), thresholds, marks,
-            )  # fmt: skip
-        else:
-            wanted = np.int64(options.alpha)
-            self._each(SPANS, "mark_largest", values, self.offsets, wanted, marks, block=WARP)
+        thresholds = self._quantiles(values, VALUES, 1 - options.alpha)
+        _launch(
+            SPANS, "mark_above", self.total, THREADS, values, self.offsets,
+            np.uint32(self.n), np.int64(self.total), thresholds, marks,
+        )  # fmt: skip
         return cupy.flatnonzero(marks)
 
     def merged(self, edges: Any, options: Segmentation) -> SegmentedTracks:
@@ -157,8 +139,7 @@ class _Tracks:
         counts, start, end = self._merged(runs, *common, np.int32(options.shortest))
         mean, median = self._described(start, end)
         return SegmentedTracks(
-            np.repeat(np.arange(self.n), counts), start.get(), end.get(), mean.get(), median.get(),
-            self.notes,
+            np.repeat(np.arange(self.n), counts), start.get(), end.get(), mean.get(), median.get()
         )  # fmt: skip
 
     def _merged(self, *arguments: Any) -> tuple[Rows, Any, Any]:

@@ -21,27 +21,6 @@ extern "C" __global__ void mark_above(const double* __restrict__ values,
     out[position + 1] = 1;
 }
 
-// The same after the `wanted` largest of each track; of equal values the first. One warp a track.
-extern "C" __global__ void mark_largest(const double* __restrict__ values,
-                                        const i64* __restrict__ offsets, i64 wanted,
-                                        unsigned char* __restrict__ out) {
-  __shared__ Room room;
-  const i64 begin = offsets[blockIdx.x], n = offsets[blockIdx.x + 1] - begin;
-  if (!n) return;
-  const i64 rank = n - min(n, wanted);
-  const double least = selected(Values{values + begin}, n, rank, room);
-  i64 ties = i64(room.equal) - room.rank;  // that are among the largest
-  for (i64 first = 0; first < n; first += WARP) {
-    const i64 i = first + threadIdx.x;
-    const double value = i < n ? values[begin + i] : -LARGEST;
-    const u32 equal = __ballot_sync(FULL, i < n && value == least);
-    const i64 before = __popc(equal & ((1u << threadIdx.x) - 1));
-    if (i == 0) out[begin] = 1;
-    if (i + 1 < n && (value > least || (value == least && before < ties))) out[begin + i + 1] = 1;
-    ties -= min(ties, i64(__popc(equal)));
-  }
-}
-
 // Mean and median of spans, one warp each; longer ones are listed for `describe_long`.
 extern "C" __global__ void __launch_bounds__(256)
     describe(const double* __restrict__ x, const i64* __restrict__ start,

@@ -16,52 +16,24 @@ struct Differences {
   __device__ double operator()(i64 i) const { return fabs(x[i + 1] - x[i]); }
 };
 
-// Range, variance and oddities of each track; `out` is zero before. One block a track.
+// The variance of each track, and whether all of it is finite; `out` is zero before. One block a track.
 extern "C" __global__ void __launch_bounds__(1024)
     look(const double* __restrict__ x, const i64* __restrict__ offsets, Track* __restrict__ out) {
   __shared__ Room room;
-  __shared__ u64 range[2];
   const i64 begin = offsets[blockIdx.x], n = offsets[blockIdx.x + 1] - begin;
-  if (threadIdx.x == 0) {
-    range[0] = key_of(LARGEST);
-    range[1] = key_of(-LARGEST);
-  }
-  __syncthreads();
-  double total = 0.0, low = LARGEST, high = -LARGEST;
-  u32 infinite = 0, nan = 0;
+  double total = 0.0;
+  u32 odd = 0;
   for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-    const double value = x[begin + i];
-    if (value != value) nan = 1;
-    else if (fabs(value) > LARGEST) infinite = 1;
-    else low = min(low, value), high = max(high, value);
-    total += value;
+    odd |= !(fabs(x[begin + i]) <= LARGEST);
+    total += x[begin + i];
   }
-  atomicMin(&range[0], key_of(low));
-  atomicMax(&range[1], key_of(high));
-  if (nan) atomicOr(&out[blockIdx.x].nan, 1u);
-  if (infinite) atomicOr(&out[blockIdx.x].infinite, 1u);
+  if (odd) atomicOr(&out[blockIdx.x].odd, 1u);
   const double mean = block_sum(total, room) / double(n);
   double squares = 0.0;
   for (i64 i = threadIdx.x; i < n; i += blockDim.x)
     squares += (x[begin + i] - mean) * (x[begin + i] - mean);
   squares = block_sum(squares, room);
-  if (threadIdx.x == 0) {
-    out[blockIdx.x].low = value_of(range[0]);
-    out[blockIdx.x].high = value_of(range[1]);
-    out[blockIdx.x].variance = squares / double(n - 1);
-  }
-}
-
-// 0 for NaN, the largest or smallest finite value of the track for infinite ones. One block a track.
-extern "C" __global__ void __launch_bounds__(1024)
-    clean(const double* __restrict__ x, const i64* __restrict__ offsets,
-          const Track* __restrict__ tracks, double* __restrict__ out) {
-  const Track track = tracks[blockIdx.x];
-  for (i64 i = offsets[blockIdx.x] + threadIdx.x; i < offsets[blockIdx.x + 1]; i += blockDim.x) {
-    const double value = x[i];
-    if (value != value) out[i] = 0.0;
-    else out[i] = value > LARGEST ? track.high : value < -LARGEST ? track.low : value;
-  }
+  if (threadIdx.x == 0) out[blockIdx.x].variance = squares / double(n - 1);
 }
 
 // A quantile of each track's values, or of the differences of neighbours. One block a track.

@@ -6,8 +6,8 @@ constexpr double LARGEST = 1.7976931348623157e308;
 constexpr u32 MOST_THREADS = 256;  // but for blocks that work on one track or span
 
 struct Track {  // what `look` finds
-  double low, high, variance;
-  u32 infinite, nan;
+  double variance;
+  u32 odd;  // whether a value is not finite
 };
 
 struct Values {

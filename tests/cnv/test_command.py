@@ -25,7 +25,6 @@ from multigpu.formats.tables.counts_files import read_counts, write_counts
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.output import folder as output
 from multigpu.workloads.cnv.results import matrices
-from multigpu.workloads.cnv.stages.chromosome import STAGES
 from multigpu.workloads.cnv.work import CnvSession
 
 CALLS = {
@@ -93,35 +92,6 @@ def test_output__everything_unless_it_is_not_wanted(main: Any, table: str, tmp_p
         assert main(table, "-o", str(folder), *FEW, *more)[0] == 0
         assert names(folder) == CALLS - without  # nothing of the run before stays
         assert ("vcf" in (folder / "igv_session.xml").read_text()) == (not more)
-
-
-def test_output__without_short_cnvs(main: Any, table: str, tmp_path: Path) -> None:
-    def rows(*options: str) -> tuple[list[list[str]], list[str], str, dict[str, Any]]:
-        folder, summary = tmp_path / "out", tmp_path / "summary"
-        arguments = ("-o", str(folder), "--summary", str(summary), *FEW, *options)
-        assert main(table, *arguments)[0] == 0
-        cnvs = [line.split("\t") for line in (folder / "cnvs.tsv").read_text().splitlines()[1:]]
-        bed = (folder / "cnvs.bed").read_text().splitlines()[-len(cnvs) :]
-        vcf = gzip.decompress((folder / "cnvs.vcf.gz").read_bytes()).decode()
-        return cnvs, bed, vcf, json.loads(summary.read_text())
-
-    def length(line: str) -> int:
-        _, start, end, *_ = line.split("\t")
-        return int(end) - int(start)
-
-    every, beds, _, _ = rows()
-    places = [k for k, row in enumerate(every) if int(row[8]) >= 400_000]
-    assert 0 < len(places) < len(every)
-    long, bed, vcf, summary = rows("--min-length", "400kb")
-    # All but the frequency, the last column, is as without the option.
-    assert [row[:9] for row in long] == [every[k][:9] for k in places]
-    assert bed == [line for line in beds if length(line) >= 400_000]
-    records = [line for line in vcf.splitlines() if not line.startswith("#")]
-    lengths = [abs(int(re.findall(r"SVLEN=(-?\d+)", line)[0])) for line in records]
-    assert min(lengths) >= 400_000
-    assert summary["cnvs"] == len(long)
-    regions = (tmp_path / "out" / "cnv_regions.tsv").read_text().splitlines()[1:]
-    assert {line.split("\t")[1] for line in regions} <= {row[1] for row in long}
 
 
 def test_output__vcf_has_the_command_and_bases_of_the_reference(
@@ -286,14 +256,11 @@ def test_stages__are_timed_inside_of_the_steps_and_shown(
         assert borders[-1] <= steps["compute"][1] <= steps["finish"][0] <= steps["call"][0]
         assert steps["call"][1] <= steps["finish"][1]
     seconds = json.loads(out.read_bytes())["seconds"]
-    assert {f"{stage} (all threads)" for stage in STAGES} < set(seconds)
-    first, last = (line for line in said.splitlines() if line.startswith("cnv  "))
-    assert first == "cnv  0 of 3 chunks  0 CNVs"
-    shares = re.search(
-        r"CNVs; normalize (\d+) %, model (\d+) %, segment (\d+) %, call (\d+) %", last
+    assert {f"{stage} (all threads)" for stage in ("normalize", "model", "segment", "call")} < set(
+        seconds
     )
-    assert shares is not None
-    assert sum(map(int, shares.groups())) == pytest.approx(100, abs=2)
+    first = next(line for line in said.splitlines() if line.startswith("cnv  "))
+    assert first == "cnv  0 of 3 chunks  0 CNVs"
 
 
 def test_summary__says_what_was_given(main: Any, tmp_path: Path, write: Callable[..., str]) -> None:

@@ -70,14 +70,6 @@ def test_shared__copies_a_part_of_what_has_a_path() -> None:
         assert found.rows(0, 1, room)[0].tolist() == [[6, 7, 8]]
 
 
-def test_shareable__has_a_path_as_it_lies_there_only() -> None:
-    whole = shareable.empty((4, 4), np.int32)
-    assert shareable.path_of(whole)
-    assert shareable.path_of(whole.reshape(2, 8))
-    assert [shareable.path_of(view) for view in (whole.T, whole[::-1], whole[1:])] == [None] * 3
-    assert shareable.path_of(np.zeros(3)) is None
-
-
 def test_shareable__refuses_what_is_not_there() -> None:
     with pytest.raises(MemoryError, match=r"not enough memory: [\d,]+ bytes needed"):
         shareable.empty((1 << 43,), np.int8)

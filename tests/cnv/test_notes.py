@@ -264,7 +264,7 @@ def test_x__without_y_in_anybody_is_noted() -> None:
 
 def test_genome__that_may_be_another_is_noted() -> None:
     counts = cohort({})
-    assert not notes(counts, "genome", genome="GRCh38")
+    assert not notes(counts, "is it another?", genome="GRCh38")
     regions = replace(counts.regions, start=counts.regions.start + 249_000_000)
     regions = replace(regions, end=regions.start + 1000)
     (note,) = notes(replace(counts, regions=regions), "genome hg19", genome="hg19")

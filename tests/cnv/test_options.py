@@ -1,6 +1,5 @@
 """The parameters: R's defaults, their names on the command line, what is refused."""
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -130,11 +129,6 @@ def test_idle__parameters_without_what_they_are_for(given: dict[str, Any], what:
     assert unused(options, given) == [f"{name} has no effect: used only with {what}"]
 
 
-def test_help__says_the_defaults_that_are_0() -> None:
-    helps = {option.name: option.help for option in command.params if hasattr(option, "help")}
-    assert helps["seed"] == "Seed for --segmentation cbs.  [default: 0]"
-
-
 def test_command__names_every_parameter_of_r() -> None:
     helps = dict.fromkeys(OPTIONS.values(), "")
     for parameter in command.params:
@@ -142,20 +136,3 @@ def test_command__names_every_parameter_of_r() -> None:
             helps[parameter.opts[0].removeprefix("--")] = parameter.help or ""
     missing = [name for name, option in OPTIONS.items() if f"[R: {name}]" not in helps[option]]
     assert missing == []
-
-
-def test_errors__that_r_finds_in_parameters_are_found(golden: Path) -> None:
-    facts = json.loads((golden / "cnv" / "input_errors" / "case.json").read_bytes())
-    tried = 0
-    for call in facts["calls"]:
-        parameters = {key: value for key, value in call["params"].items() if key in OPTIONS}
-        numbers = not any(isinstance(value, str) for value in parameters.values())
-        if call["ok"] or call["how"] != "granges" or not parameters or not numbers:
-            continue
-        given = {OPTIONS[key].replace("-", "_"): value for key, value in parameters.items()}
-        if given.keys() & {"classes", "fold_changes", "norm"}:
-            tried += 1
-            given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
-            with pytest.raises(UsageError):
-                CnvOptions.of(MODELS[call["func"]], **given)
-    assert tried >= 4

@@ -467,18 +467,6 @@ def test_calls__where_no_sample_is_looked_at(tmp_path: Path) -> None:
     assert not np.isnan(sini[:400]).any()
 
 
-@pytest.mark.parametrize("norm_type", ["poisson", "mean"])
-def test_normalized__x_of_males_is_half_and_y_is_that_of_those_that_have_it(norm_type: Any) -> None:
-    options, males = CnvOptions(norm_type=norm_type), np.array([s == "male" for s in SEXES])
-    found = cnv_job(of_sexes(), options, CPU, sexes=SEXES).result(keep=("normalized",)).matrices
-    on_x, on_y = (found["normalized"].values[found["chrom"].values == n] for n in ("chrX", "chrY"))
-    medians = np.median(on_x, axis=0)
-    ratio = np.median(medians[males]) / np.median(medians[~males])
-    np.testing.assert_allclose(ratio, 0.5, atol=0.03)
-    if norm_type == "mean":
-        np.testing.assert_allclose(on_y[:, males].mean(axis=0), on_y[:, males].mean(), rtol=1e-9)
-
-
 @pytest.mark.parametrize("model", ["cn.mops", "reference"])
 def test_sexes__also_where_counts_are_not_whole(model: str) -> None:
     table = of_sexes()

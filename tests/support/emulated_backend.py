@@ -18,7 +18,7 @@ class EmulatedBackend(KernelBackend):
         cnmops, segmentation, hmm = (
             emulated.load(name, gpu)[1] for name in ("cnmops", "segmentation", "hmm")
         )
-        self.use(normalizer, cnmops, segmentation, hmm, {}, {})
+        self.use(normalizer, cnmops, segmentation, hmm)
         self._cupy = normalizer.cupy
         self._staging = Staging(lambda size: np.full(size, 255, np.uint8))
 

@@ -41,7 +41,7 @@ from multigpu.workloads.cnv.samples.genomes import chromosome_lengths
 from multigpu.workloads.cnv.samples.noise import neighbour_noise
 from multigpu.workloads.cnv.samples.power import power_notes
 from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples, sampled_rows
-from multigpu.workloads.cnv.stages.chromosome import STAGES, Columns
+from multigpu.workloads.cnv.stages.chromosome import Columns
 from multigpu.workloads.cnv.stages.counts_source import CountsSource, copy_to_file, share_memory
 from multigpu.workloads.cnv.stages.normalize import (
     cores,
@@ -67,13 +67,8 @@ class CnvStats(JobStats):
         self.cnvs += int(outcome.part.segments.cnv.sum())
 
     def progress(self) -> str:
-        """Return what a run has found so far, and the shares of its time."""
-        found, spent = f"{self.cnvs:,} CNVs", self.seconds
-        total = sum(spent.get(stage, 0.0) for stage in STAGES)
-        if not total:
-            return found
-        shares = [f"{stage} {100 * spent.get(stage, 0.0) / total:.0f} %" for stage in STAGES]
-        return f"{found}; {', '.join(shares)}"
+        """Return what a run has found so far."""
+        return f"{self.cnvs:,} CNVs"
 
 
 class PlannedCnvJob(Job):

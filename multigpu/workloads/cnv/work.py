@@ -95,8 +95,10 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         if options.is_hmm:
             regions = self.workload.regions
             return ExpectCounts(options, backend), FindPaths(options, backend, regions)
-        segment = Segment(options, backend, self.workload.is_segmented)
-        return RunModel(options, backend, self.fetched), segment
+        threads = self.workload.threads
+        on = KernelBackend(threads) if options.model in ("single", "reference") else backend
+        segment = Segment(options, backend, threads, self.workload.is_segmented)
+        return RunModel(options, on, threads, self.fetched), segment
 
     def load(self, span: CnvSpan) -> Chromosome:
         """Return the chromosome's counts; no copy where they lie in this process."""
@@ -120,13 +122,12 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         """Run the stages on the device. Raises UsageError for data at which R stops, too."""
         if not loaded.counts.size:
             return loaded
-        name, get = loaded.span.name, self.backend.get
+        name = loaded.span.name
         try:
             with self._device, self.backend.active():
                 found = _run(self.on_device, self._put(loaded))
                 results = found.modelled
                 fetches = {n: self.backend.fetch(results[n]) for n in self.fetched if n in results}
-                level = None if found.level is None else get(found.level)
         except NotComparable as error:
             if self.options.compat_r:
                 raise
@@ -143,7 +144,6 @@ class CnvSession(Session[CnvSpan, CnvPart]):
             on_device=None,
             modelled={},
             expected=None,
-            level=level,
             matrices=matrices,
             notes=notes,
         )

@@ -1,7 +1,6 @@
 """Functions that CPU and GPU share to the bit, against Python's own."""
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -97,60 +96,6 @@ def test_reciprocal__is_that_of_the_even_number_below() -> None:
     x[:8] = [1, 2, 3, np.nextafter(2, 0), np.nextafter(1, 0), np.nextafter(1, 2), 1e-300, 1e300]
     even = (x.view(np.int64) & -2).view(np.float64)
     np.testing.assert_array_equal(applied(reciprocal, x), 1 / even)
-
-
-def test_reciprocal__comes_of_a_rough_one_in_the_steps_of_a_gpu() -> None:
-    """Steps are those of `log2_exp2.cuh`, in whole numbers; the rough one errs by 2 ** -18."""
-    rng = np.random.default_rng(5)
-    tops = 2**53 - 2 * np.r_[1:200, rng.integers(1, 2**45, 200)]
-    for x in map(int, np.r_[tops, 2**52 + 2 * np.r_[0:200, rng.integers(0, 2**51, 1000)]]):
-        for off in (-(2.0**-18), -(2.0**-21), 2.0**-21, 2.0**-18):
-            assert refined(x * 2.0**-52, (1 + off) / (x * 2.0**-52)) == 1 / (x * 2.0**-52)
-
-
-def refined(x: float, y: float) -> float:
-    off = fused(-x, y, 1.0)
-    y = fused(y, fused(off, off, off), y)
-    return fused(y, fused(-x, y, 1.0), y)
-
-
-def fused(a: float, b: float, c: float) -> float:
-    return float(Fraction(a) * Fraction(b) + Fraction(c))
-
-
-def divided(a: float, b: float) -> float:
-    """Return a / b in the steps of `log2_exp2.cuh`."""
-    y = 1 / float((np.array(b).view(np.int64) & -2).view(np.float64))
-    y = fused(y, fused(-b, y, 1.0), y)
-    q = a * y
-    q = fused(fused(-b, q, a), y, q)
-    return fused(fused(-b, q, a), y, q)
-
-
-def near_the_middle(b: int) -> Iterator[int]:
-    """Yield each a in [2 ** 52, 2 ** 53) with a / b next to the middle between two numbers."""
-    for bits in (53, 54):
-        inverse = pow(2**bits, -1, b)
-        for off in range(-15, 16, 2):  # a * 2 ** bits = odd number * b + off
-            a = inverse * off % b
-            if 2**52 <= a < 2**53:
-                yield a
-
-
-def test_quotient__comes_in_the_steps_of_a_gpu() -> None:
-    """The highest mantissas are tried, and quotients that are all but a tie of rounding."""
-    rng = np.random.default_rng(6)
-    dividers = np.r_[
-        2**53 - np.arange(1, 130), 2**52 + np.arange(1, 60), rng.integers(2**52, 2**53, 300)
-    ]
-    tried = 0
-    for b in map(int, dividers):
-        hard = near_the_middle(b) if b % 2 else ()
-        for a in (2**52, 2**53 - 1, b - 1, b, b + 1, *rng.integers(2**52, 2**53, 3), *hard):
-            x, y = float(a) * 2.0**-340, float(b) * 2.0**-60
-            assert divided(x, y) == x / y, (a, b)
-            tried += 1
-    assert tried > 5000
 
 
 def test_exact_sum__keeps_what_rounding_leaves_out() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.backends import DEVICES, backend_of
 from support.examples import examples
 
 from multigpu.kernels.segmentation import (
@@ -50,15 +49,14 @@ def closed(values: Any, width: int, longest: int) -> circular.ArcBuffers:
 # ---- whole tracks -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("width", [2, 4])
-def test_cbs__is_the_plain_computation_where_changes_are_clear(device: str, width: int) -> None:
+def test_cbs__is_the_plain_computation_where_changes_are_clear(width: int) -> None:
     rng = np.random.default_rng(1)
     first = levels(rng, [(40, 0), (15, 2), (30, 0), (20, -1.5), (25, 0)])
     x = np.concatenate([first, levels(rng, [(30, 1), (50, -1)]), np.zeros(20)])
     options = Circular(permutations=300, min_width=width, noise=0.0)
     offsets = tracks(130, 80, 20)
-    got = backend_of("segmentation", device).cbs(x, offsets, options)
+    got = cpu.cbs(x, offsets, options)
     expected = reference.cbs(x, offsets, options)
     assert borders(got) == borders(expected)
     np.testing.assert_allclose(got.mean, expected.mean, rtol=1e-12)

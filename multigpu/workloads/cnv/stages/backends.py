@@ -30,7 +30,7 @@ class KernelBackend:
 
     The kernels are the functions of these names in `kernels.normalization`, `cnmops`,
     `segmentation` and `hmm`, whose modules `reference` say what they return and raise:
-    size_factors, model, model_against, level_of_controls, segment, cbs, expect, paths, log2_ratios.
+    size_factors, model, segment, expect, paths, log2_ratios.
 
     at_once  chromosomes that may compute at a time
     """
@@ -39,24 +39,13 @@ class KernelBackend:
 
     def __init__(self, threads: int) -> None:
         modules = normalization_cpu, cnmops_cpu, segmentation_cpu, hmm_cpu
-        self.use(*modules, {"threads": threads}, {"threads": threads})
+        self.use(*modules, threads=threads)
 
-    def use(
-        self,
-        normalizer: Any,
-        modeller: Any,
-        segmenter: Any,
-        markov: Any,
-        how: dict[str, Any],
-        how_to_normalize: dict[str, Any],
-    ) -> None:
+    def use(self, normalizer: Any, modeller: Any, segmenter: Any, markov: Any, **how: int) -> None:
         """Take the kernels of these modules, each with these keyword arguments."""
-        self.size_factors = partial(normalizer.size_factors, **how_to_normalize)
+        self.size_factors = partial(normalizer.size_factors, **how)
         self.model = partial(modeller.model, **how)
-        self.model_against = partial(modeller.model_against, **how)
-        self.level_of_controls = modeller.level_of_controls
         self.segment = partial(segmenter.segment, **how)
-        self.cbs = partial(segmenter.cbs, **how)
         self.expect = partial(markov.expect, **how)
         self.paths = partial(markov.paths, **how)
         self.log2_ratios = partial(markov.log2_ratios, **how)
@@ -113,8 +102,7 @@ class CudaBackend(KernelBackend):
         from multigpu.kernels.normalization import cuda as normalizer
         from multigpu.kernels.segmentation import cuda as segmenter
 
-        room = min(normalizer.ROOM, free_bytes // 8)
-        self.use(normalizer, modeller, segmenter, markov, {}, {"room": room})
+        self.use(normalizer, modeller, segmenter, markov)
         self._cupy, self._pinned = cupy, pinned
         self._gpu, self._largest = gpu, free_bytes // LARGEST_SHARE
         self._thread = threading.local()
@@ -185,7 +173,7 @@ class Staging:
 
     def fetch(self, array: Any) -> Fetch:
         """Do the first step, and return the second for any thread and time."""
-        if isinstance(array, np.ndarray):  # it came in pieces
+        if isinstance(array, np.ndarray):  # it came in pieces, or from the host
             return lambda: array
         if array.nbytes > STAGED_BYTES:
             on_host = array.get()

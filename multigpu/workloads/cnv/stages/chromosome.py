@@ -26,8 +26,6 @@ from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples
 from multigpu.workloads.cnv.stages.common_regions import CommonRegions
 from multigpu.workloads.cnv.stages.whole_chromosomes import WholeChange
 
-STAGES = ("normalize", "model", "segment", "call")  # timed as steps of their own
-
 
 class NotComparable(UsageError):
     """Samples cannot be compared on a chromosome; the text begins with its name and a colon."""
@@ -112,7 +110,7 @@ class Chromosome:
     on_device: Any = None
     modelled: dict[str, Any] = field(default_factory=dict)
     scale: Floats = field(default_factory=lambda: np.empty(0))
-    level: Any = None
+    level: Floats | None = None
     expected: ExpectedCounts | None = None
     common: CommonRegions = field(default_factory=CommonRegions)
     states: States | None = None

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from multigpu.kernels.segmentation import Circular, Segmentation, SegmentedTracks
+from multigpu.kernels.segmentation.cpu import cbs
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Indices, SegmentTable
 from multigpu.workloads.cnv.results.intervals import last_bases
@@ -19,11 +20,14 @@ CBS_WIDEST = 5  # widest least width of a segment that circular binary segmentat
 class Segment:
     """Segments of the samples, and of I/NI where robust regions are wanted.
 
+    threads       of the CPU, for circular binary segmentation: each of its tests waits for the
+                  one before
     is_segmented  whether the job has enough regions for a segmentation
     """
 
     options: CnvOptions
     backend: KernelBackend
+    threads: int
     is_segmented: bool
     name: ClassVar[str] = "segment"
 
@@ -54,16 +58,18 @@ class Segment:
         rows = chromosome.piece_rows
         at_a_time = cases if regions <= rows else max(1, rows * cases // regions)
         how = segmentation_options(self.options)
-        kernel = self.backend.cbs if isinstance(how, Circular) else self.backend.segment
         found: list[SegmentTable] = []
         notes: list[str] = []
         for first in range(0, cases, at_a_time):
             some = sini[:, first : first + at_a_time]
             # A sample's values lie side by side, so this is no copy where all came in one piece.
             values = some.T.reshape(-1)
-            values = self.backend.put(values if values.flags.c_contiguous else values.copy())
+            values = values if values.flags.c_contiguous else values.copy()
             offsets = np.arange(some.shape[1] + 1, dtype=np.int64) * regions
-            each = kernel(values, offsets, how)
+            if isinstance(how, Circular):
+                each = cbs(self.backend.get(values), offsets, how, self.threads)
+            else:
+                each = self.backend.segment(self.backend.put(values), offsets, how)
             found.append(self._table(chromosome, each, chromosome.places[first:]))
             notes += each.notes
         return SegmentTable.joined(found), tuple(dict.fromkeys(notes))
