@@ -1,7 +1,6 @@
 """`multigpu count` and `multigpu.workloads.count.api.count`: columns, regions, names, bad input."""
 
 import os
-import subprocess
 from array import array
 from collections.abc import Callable
 from pathlib import Path
@@ -269,23 +268,14 @@ def test_bad_files__sam_is_called_by_its_name(tmp_path: Path, refused: Run) -> N
     assert refused(str(sam)) == said
 
 
-def test_bed__chromosomes_that_a_file_does_not_have_are_named_with_what_helps(
+def test_bed__chromosomes_that_a_file_does_not_have_are_named(
     some: str, bed: Callable[..., str], refused: Run
 ) -> None:
-    has = f"{some} has no reference"
     mixed = bed(("chr1", 0, 5), ("chr8", 0, 5), ("chr8", 9, 15), ("chr9", 0, 5))
-    assert refused(some, "--regions", mixed) == (
-        f"{mixed}: {has} chr8, chr9: it has chr1, chr2, chrEmpty, chr3; take these 3 of 4 regions"
-        f""" out: awk '$1 != "chr8" && $1 != "chr9"' {mixed} > other.bed"""
+    has = "it has chr1, chr2, chrEmpty, chr3"
+    assert (
+        refused(some, "--regions", mixed) == f"{mixed}: {some} has no reference chr8, chr9: {has}"
     )
-    command = refused(some, "--regions", mixed).partition(" out: ")[2]
-    folder = Path(mixed).parent
-    subprocess.run(command, shell=True, check=True, cwd=folder)
-    assert (folder / "other.bed").read_text() == "chr1\t0\t5\n"
-    others = bed(*((f"contig{k}", 0, 5) for k in range(9)))
-    said = refused(some, "--regions", others)
-    assert "has no reference contig0, contig1, contig2, contig3, contig4 and 4 others: " in said
-    assert said.endswith("; is it of another genome?")
 
 
 def test_directory__stands_for_its_alignments(tmp_path: Path, some: str, refused: Run) -> None:

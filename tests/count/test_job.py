@@ -69,4 +69,4 @@ def write(folder: Path, kind: str, rows: list[Row]) -> str:
     """A file of these rows, without an index."""
     fasta = folder / "reference.fa" if kind.startswith("cram") else None
     name = f"some.{kind.partition(' ')[0]}"
-    return write_alignments(folder / name, rows, fasta=fasta, index=False)
+    return write_alignments(folder / name, rows, fasta=fasta)

@@ -192,7 +192,7 @@ def _bam_inner_is_cut(prefix: bytes) -> bool:
 
 def bam(folder: Path) -> Format:
     path = folder / "a.bam"
-    write_alignments(path, _rows(), REFERENCES, index=False)
+    write_alignments(path, _rows(), REFERENCES)
     content = path.read_bytes()
     head, bomb = b"BAM\1", bgzf(bytes(60_000), 60_000, b"")
     inner = Inner(gzip.decompress(content), partial(bgzf, block=20_000), is_cut=_bam_inner_is_cut)
@@ -210,7 +210,7 @@ def _cram(version: str, folder: Path) -> Format:
     path = folder / "a.cram"
     rows = _rows()
     reference = write_fasta(folder / "reference.fa")
-    write_alignments(path, rows, index=False, fasta=reference, version=version)
+    write_alignments(path, rows, fasta=reference, version=version)
     return Format(path, path.read_bytes(), partial(_count, path), is_cut=_always)
 
 
@@ -269,7 +269,7 @@ def _cohort_file(name: str, text: bytes, folder: Path) -> Format:
 
 def bed(folder: Path) -> Format:
     alignments, path = folder / "a.bam", folder / "regions.bed"
-    write_alignments(alignments, _rows(), REFERENCES, index=False)
+    write_alignments(alignments, _rows(), REFERENCES)
     path.write_text("track x\nchr1\t0\t500\tone\nchr1\t400\t9000\nchr2\t0\t30000\nchr2\t5\t6\n")
     count = partial(multigpu.count, [str(alignments)], regions=str(path), threads=1)
     return Format(path, path.read_bytes(), lambda: count().values.tolist(), is_text=True)
@@ -278,7 +278,7 @@ def bed(folder: Path) -> Format:
 def kept_counts(folder: Path) -> Format:
     """What is damaged is counted again."""
     alignments = str(folder / "a.bam")
-    write_alignments(Path(alignments), _rows(), REFERENCES, index=False)
+    write_alignments(Path(alignments), _rows(), REFERENCES)
     job = CountJob([alignments], CountOptions(), RunOptions(threads=1))
     job.keep_in = str(folder / "kept")
 

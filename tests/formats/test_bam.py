@@ -138,7 +138,7 @@ def test_reads__a_flipped_bit_is_seen(some: str, tmp_path: Path) -> None:
 
 
 def test_reads__unsorted_records_only_where_order_matters(tmp_path: Path) -> None:
-    path = write_alignments(tmp_path / "unsorted.bam", random_rows(50)[44::-1], index=False)
+    path = write_alignments(tmp_path / "unsorted.bam", random_rows(50)[44::-1])
     total = sum(len(block) for block in bam.reads(path, len(REFERENCES), ordered=False))
     assert total == len(rows_of_pysam(path)) > 0
     with pytest.raises(InputError, match="is not sorted by position: run `samtools sort`"):

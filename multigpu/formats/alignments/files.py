@@ -1,14 +1,11 @@
 """BAM and CRAM files: their references and their reads."""
 
 import logging
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-import numpy as np
-
-from multigpu.errors import NAMED, InputError, option, several
+from multigpu.errors import InputError, option, several
 from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.sources import read_beginning
@@ -104,13 +101,11 @@ def check_references(files: Sequence[AlignmentFile], rename: bool) -> None:
         for number, (ours, theirs) in enumerate(pairs, 1):
             if _key(ours, rename) != _key(theirs, rename):
                 here = f"reference {number} is {_show(theirs)} here"
-                there = f"{_show(ours)} in {first.path}"
-                keys, others = (
-                    [_key(each, True) for each in one.references] for one in (first, file)
-                )
-                same = f"{option('rename')} auto takes them as the same"
-                same = f" (the names differ only by `chr`: {same})"
-                raise InputError(file.path, f"{here} and {there}{same if keys == others else ''}")
+                said = f"{here} and {_show(ours)} in {first.path}"
+                if _key(ours, True) == _key(theirs, True):
+                    same = f"{option('rename')} auto takes them as the same"
+                    said += f" (the names differ only by `chr`: {same})"
+                raise InputError(file.path, said)
 
 
 def _key(reference: Reference | None, rename: bool) -> Reference | None:
@@ -124,17 +119,10 @@ def _show(reference: Reference | None) -> str:
     return "missing" if reference is None else f"{reference[0]} ({reference[1]:,} bases)"
 
 
-def numbers_of(
-    names: Sequence[str],
-    file: AlignmentFile,
-    rename: bool,
-    source: str,
-    regions: Regions | None = None,
-) -> list[int]:
+def numbers_of(names: Sequence[str], file: AlignmentFile, rename: bool, source: str) -> list[int]:
     """Return the number of the reference that each name stands for.
 
-    source   where the names are from, for the error: none is ever counted as zero in silence
-    regions  of the file `source`, whose names these are
+    source  where the names are from, for the error: none is ever counted as zero in silence
     """
     exact = {name: number for number, (name, _) in enumerate(file.references)}
     alike = {without_chr(name): number for number, (name, _) in enumerate(file.references)}
@@ -142,10 +130,9 @@ def numbers_of(
     for name in names:
         number = exact.get(name, alike.get(without_chr(name)))
         if number is None:
-            missing = [
-                each for each in names if each not in exact and without_chr(each) not in alike
-            ]
-            raise InputError(source, _explain(missing, file, source, regions))
+            missing = several([n for n in names if n not in exact and without_chr(n) not in alike])
+            has = several([*exact])
+            raise InputError(source, f"{file.path} has no reference {missing}: it has {has}")
         if name not in exact and not rename:
             theirs = file.references[number][0]
             same = f"{option('rename')} auto takes them as the same"
@@ -155,20 +142,3 @@ def numbers_of(
             raise InputError(source, problem)
         found[number] = name
     return list(found)
-
-
-def _explain(names: list[str], file: AlignmentFile, source: str, regions: Regions | None) -> str:
-    """Return what is wrong with chromosomes that are no references of a file, and what helps."""
-    has = several([name for name, _ in file.references])
-    said = f"{file.path} has no reference {several(names)}: it has {has}"
-    if regions is None:
-        return said
-    numbers = [regions.names.index(name) for name in names]
-    count = int(np.isin(regions.chrom, numbers).sum())
-    if count == len(regions):
-        return f"{said}; is it of another genome?"
-    said = f"{said}; take these {count:,} of {len(regions):,} regions out"
-    if len(names) > NAMED or any("'" in name or '"' in name for name in names):
-        return said
-    others = " && ".join(f'$1 != "{name}"' for name in names)
-    return f"{said}: awk '{others}' {shlex.quote(source)} > other.bed"
