@@ -1,4 +1,7 @@
-"""Counting as a workload: a span is one alignment file, a part the counts from it."""
+"""Counting as a workload: a span is the number of a file, a part its counts.
+
+Decompression is most of the work, and has threads of its own.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +15,6 @@ from multigpu.formats.alignments.regions import Regions
 from multigpu.kernels.counting.cpu import Counter
 from multigpu.kernels.counting.types import Counting, Reads
 from multigpu.run.fitness import Expected, require
-from multigpu.workloads.count.plan import CountSpan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -31,9 +33,9 @@ class CountPart:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedReads:
-    """Reads of a file, decompressed while they are taken."""
+    """Reads of a file, by its number, decompressed while they are taken."""
 
-    span: CountSpan
+    file: int
     reads: Iterator[Reads]
 
 
@@ -58,29 +60,28 @@ class CountWorkload:
         require(self.expected, place)
         return CountSession(self)
 
-    def name(self, span: CountSpan) -> str:
+    def name(self, span: int) -> str:
         """Return the file of a span."""
-        return self.files[span.file].path
+        return self.files[span].path
 
-    def correct(self, span: CountSpan | None, part: CountPart) -> None:
+    def correct(self, span: int | None, part: CountPart) -> None:
         """Return None: a span is a whole file."""
 
 
-class CountSession(Session[CountSpan, CountPart]):
+class CountSession(Session[int, CountPart]):
     """Counting on one worker. A span is a unit: its reads can be taken only once."""
 
     def __init__(self, workload: CountWorkload) -> None:
         self.workload = workload
 
-    def load(self, span: CountSpan) -> LoadedReads:
+    def load(self, span: int) -> LoadedReads:
         """Open the file of the span."""
-        workload = self.workload
-        ordered = workload.options.remove_duplicates
-        return LoadedReads(span=span, reads=reads(workload.files[span.file], ordered))
+        ordered = self.workload.options.remove_duplicates
+        return LoadedReads(file=span, reads=reads(self.workload.files[span], ordered))
 
     def compute(self, loaded: LoadedReads) -> CountPart:
         """Count the reads, block by block."""
-        workload, file = self.workload, loaded.span.file
+        workload, file = self.workload, loaded.file
         regions = workload.regions
         counter = Counter(
             chrom=np.array(workload.references[file], np.int32)[regions.chrom],
