@@ -1,7 +1,6 @@
 """`multigpu count` and `multigpu.workloads.count.api.count`: columns, regions, names, bad input."""
 
 import os
-import subprocess
 from array import array
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +37,7 @@ def test_count__several_files_are_the_columns(tmp_path: Path, some: str) -> None
 @pytest.mark.parametrize(
     "ways",
     [
-        {"max_chunk_bytes": 1}, {"threads": 1}, {"index": False}, {"index": False, "threads": 3},
+        {"max_chunk_bytes": 1}, {"threads": 1},
         pytest.param({"processes": 2, "max_chunk_bytes": 1}, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
@@ -188,7 +187,7 @@ def test_get_width__of_a_record_without_bases_whose_cigar_is_in_its_tag(
         cigar = [300 << 4, 300 << 4 | "MIDNS".index(operation), 300 << 4]
         read.set_tag("CG", array("I", cigar))
         file.write(read)
-    found = count(tmp_path / "a.bam", window=300, get_width=True, index=False)
+    found = count(tmp_path / "a.bam", window=300, get_width=True)
     covered = {"M": [1, 1, 1, 1, 0, 0, 0], "D": [1, 1, 1, 0, 0, 0, 0]}[operation]
     assert found.values[:, 0].tolist() == covered
 
@@ -269,23 +268,14 @@ def test_bad_files__sam_is_called_by_its_name(tmp_path: Path, refused: Run) -> N
     assert refused(str(sam)) == said
 
 
-def test_bed__chromosomes_that_a_file_does_not_have_are_named_with_what_helps(
+def test_bed__chromosomes_that_a_file_does_not_have_are_named(
     some: str, bed: Callable[..., str], refused: Run
 ) -> None:
-    has = f"{some} has no reference"
     mixed = bed(("chr1", 0, 5), ("chr8", 0, 5), ("chr8", 9, 15), ("chr9", 0, 5))
-    assert refused(some, "--regions", mixed) == (
-        f"{mixed}: {has} chr8, chr9: it has chr1, chr2, chrEmpty, chr3; take these 3 of 4 regions"
-        f""" out: awk '$1 != "chr8" && $1 != "chr9"' {mixed} > other.bed"""
+    has = "it has chr1, chr2, chrEmpty, chr3"
+    assert (
+        refused(some, "--regions", mixed) == f"{mixed}: {some} has no reference chr8, chr9: {has}"
     )
-    command = refused(some, "--regions", mixed).partition(" out: ")[2]
-    folder = Path(mixed).parent
-    subprocess.run(command, shell=True, check=True, cwd=folder)
-    assert (folder / "other.bed").read_text() == "chr1\t0\t5\n"
-    others = bed(*((f"contig{k}", 0, 5) for k in range(9)))
-    said = refused(some, "--regions", others)
-    assert "has no reference contig0, contig1, contig2, contig3, contig4 and 4 others: " in said
-    assert said.endswith("; is it of another genome?")
 
 
 def test_directory__stands_for_its_alignments(tmp_path: Path, some: str, refused: Run) -> None:
@@ -340,7 +330,6 @@ def test_sample_names__of_read_groups_that_do_not_name_one(tmp_path: Path, refus
 def test_output__never_replaces_an_input(some: str, refused: Run) -> None:
     before = Path(some).read_bytes()
     assert "is named twice: a run would replace it" in refused(some, "-o", some)
-    assert "is named twice" in refused(some, "-o", f"{some}.bai")
     assert Path(some).read_bytes() == before
 
 
@@ -394,4 +383,4 @@ def test_count__of_references_without_bases_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.bam"
     path.write_bytes(bgzf(b"BAM\1" + np.array([0, 1, 2], "<i4").tobytes() + b"a\0" + bytes(4)))
     with pytest.raises(InputError, match=r"its references have no bases: there are no windows$"):
-        count(path, index=False)
+        count(path)

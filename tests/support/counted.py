@@ -31,7 +31,7 @@ def refused(main: Callable[..., Ended], tmp_path: Path) -> Run:
 
 @pytest.fixture
 def some(tmp_path: Path) -> str:
-    """A BAM file with its index."""
+    """A BAM file."""
     return write_alignments(tmp_path / "some.bam", ROWS)
 
 

@@ -1,7 +1,6 @@
 """Regions of the genome: windows of references and BED files."""
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,7 +20,6 @@ NARROWEST = 10  # bases of windows whose starts are taken as multiples of their 
 NO_REGION = re.compile(r"#|(track|browser)(\s|$)|@(HD|SQ|RG|PG|CO)\t")  # how such a line begins
 INTERVAL_LIST = re.compile(r"\.interval_list(\.b?gz|\.zst)?$", re.IGNORECASE)  # files of Picard
 NO_GENE = ("", ".", "+", "-")  # in the column of names: they stand for none
-INTERVAL = re.compile(r"(.+):([\d,]+)-([\d,]+)")  # a line of a list of GATK or samtools
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +220,8 @@ def _read_rows(
             if not name.encode():
                 raise ValueError(name)
         except (ValueError, IndexError) as error:
-            raise InputError(path, _explain(path, columns, line), f"line {number}") from error
+            problem = f"no chromosome, start and end: {quoted(line)}"
+            raise InputError(path, problem, f"line {number}") from error
         if not 0 <= start < end < LONGEST:
             raise InputError(path, no_region(start + first, end, first), f"line {number}")
         if gc:
@@ -269,19 +268,6 @@ def in_order(
         regions = regions.take(order)
         notes = ["the regions are not in order: they are sorted"]
     return regions, order, tuple(f"{path}: {note}" for note in (*notes, *regions.oddities()))
-
-
-def _explain(path: str, columns: Sequence[str], line: str) -> str:
-    """Return what is wrong with a line that has no region, and what helps."""
-    shown, made = f"no chromosome, start and end: {quoted(line)}", shlex.quote(f"{path}.bed")
-    if len(columns) == 9 and columns[3].isdigit() and columns[4].isdigit():
-        command = """awk -F'\\t' '!/^#/ {print $1 "\\t" $4-1 "\\t" $5}'"""
-        return f"{shown}: is it GTF or GFF3? {command} {shlex.quote(path)} > {made}"
-    if INTERVAL.fullmatch(line.strip()):
-        command = r"""sed -E 's/,//g; s/^(.+):([0-9]+)-([0-9]+)\s*$/\1 \2 \3/'"""
-        command = f'{command} {shlex.quote(path)} | awk \'{{print $1 "\\t" $2-1 "\\t" $3}}\''
-        return f"{shown}: is it a list of GATK, which counts from 1? {command} > {made}"
-    return shown
 
 
 def _whole(text: str) -> int:

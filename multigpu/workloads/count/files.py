@@ -33,7 +33,7 @@ def choose_regions(file: AlignmentFile, options: CountOptions) -> tuple[Regions,
         path = str(options.regions)
         kept = is_store(path)
         regions, notes = (CountsStore(path).regions, ()) if kept else read_bed(path)
-        references = numbers_of(regions.names, file, rename, path, None if kept else regions)
+        references = numbers_of(regions.names, file, rename, path)
         too_long = tuple(_notes_of_long_regions(regions, references, file))
         if kept and too_long:
             raise InputError(path, f"is of another genome than {file.path}: {too_long[0]}")

@@ -1,4 +1,7 @@
-"""Counting as a workload: a span is a piece of one alignment file, a part the counts from it."""
+"""Counting as a workload: a span is the number of a file, a part its counts.
+
+Decompression is most of the work, and has threads of its own.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,38 +12,30 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.alignments.files import AlignmentFile, reads
 from multigpu.formats.alignments.regions import Regions
-from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.cpu import Counter
 from multigpu.kernels.counting.types import Counting, Reads
 from multigpu.run.fitness import Expected, require
-from multigpu.workloads.count.plan import CountSpan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountPart:
-    """Counts from one span.
+    """Counts from one file.
 
-    file    number of the file
-    rows    int64[n]  regions that have reads in the span
-    counts  int64[n]  reads in each of these regions
-    mapped  int64[references]  mapped reads in the span, whether they count or not
+    file    its number
+    counts  int32[regions]  reads in each region
+    mapped  mapped reads, whether they count or not
     """
 
     file: int
-    rows: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    mapped: NDArray[np.int64]
+    counts: NDArray[np.int32]
+    mapped: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedReads:
-    """Reads of a span, decompressed while they are taken.
+    """Reads of a file, by its number, decompressed while they are taken."""
 
-    rows  int64[n]  regions that the reads may fall into
-    """
-
-    span: CountSpan
-    rows: NDArray[np.int64]
+    file: int
     reads: Iterator[Reads]
 
 
@@ -65,56 +60,45 @@ class CountWorkload:
         require(self.expected, place)
         return CountSession(self)
 
-    def name(self, span: CountSpan) -> str:
+    def name(self, span: int) -> str:
         """Return the file of a span."""
-        return self.files[span.file].path
+        return self.files[span].path
 
-    def correct(self, span: CountSpan | None, part: CountPart) -> None:
-        """Return None: every span begins at a record that the index names."""
+    def correct(self, span: int | None, part: CountPart) -> None:
+        """Return None: a span is a whole file."""
 
 
-class CountSession(Session[CountSpan, CountPart]):
+class CountSession(Session[int, CountPart]):
     """Counting on one worker. A span is a unit: its reads can be taken only once."""
 
     def __init__(self, workload: CountWorkload) -> None:
         self.workload = workload
 
-    def load(self, span: CountSpan) -> LoadedReads:
-        """Open the span, and find the regions of the references in it."""
-        stretch, file = span.stretch, self.workload.files[span.file]
-        first, last = stretch.begin >> POSITION_BITS, stretch.end >> POSITION_BITS
-        regions, references = self.workload.regions, self.workload.references[span.file]
-        numbered = [(references[regions.chrom[rows.start]], rows) for rows in regions.blocks]
-        rows = [np.r_[rows] for number, rows in numbered if first <= number <= last]
-        indexed = file.kind == "bam" and stretch.offset > 0
-        ordered = indexed or self.workload.options.remove_duplicates
-        return LoadedReads(
-            span=span, rows=np.concatenate(rows), reads=reads(file, stretch, ordered)
-        )
+    def load(self, span: int) -> LoadedReads:
+        """Open the file of the span."""
+        ordered = self.workload.options.remove_duplicates
+        return LoadedReads(file=span, reads=reads(self.workload.files[span], ordered))
 
     def compute(self, loaded: LoadedReads) -> CountPart:
-        """Count the reads, block by block; regions without any are left out: there are many."""
-        workload, rows = self.workload, loaded.rows
-        file, chrom = loaded.span.file, workload.regions.chrom[rows]
-        count = len(workload.files[file].references)
+        """Count the reads, block by block."""
+        workload, file = self.workload, loaded.file
+        regions = workload.regions
         counter = Counter(
-            chrom=np.array(workload.references[file], np.int32)[chrom],
-            start=workload.regions.start[rows],
-            end=workload.regions.end[rows],
-            references=count,
+            chrom=np.array(workload.references[file], np.int32)[regions.chrom],
+            start=regions.start,
+            end=regions.end,
+            references=len(workload.files[file].references),
             options=workload.options,
         )
-        mapped = np.zeros(count, np.int64)
+        mapped = 0
         for block in loaded.reads:
             counter.add(block)
-            mapped += np.bincount(block.chrom, minlength=count)
-        counts = counter.counts()
-        touched = np.flatnonzero(counts)
-        return CountPart(file=file, rows=rows[touched], counts=counts[touched], mapped=mapped)
+            mapped += len(block)
+        return CountPart(file=file, counts=counter.counts().astype(np.int32), mapped=mapped)
 
     def need(self, loaded: LoadedReads) -> int:
         """Return the bytes of the counts: only one block of reads is in memory at a time."""
-        return 8 * len(loaded.rows)
+        return 8 * len(self.workload.regions)
 
     def finish(self, loaded: LoadedReads, computed: CountPart) -> CountPart:
         """Return what was counted."""

@@ -93,7 +93,7 @@ def _changed(options: CnvOptions, counting: Mapping[str, Any]) -> Iterator[tuple
 def _sections(result: CnvResult) -> Iterator[Section]:
     yield from _findings(result)
     plots = SamplePlots(result)
-    signed, _ = report_figures.value_names(result.options)
+    signed = report_figures.value_name(result.options)
     if plots.shown:
         text = PLOTS.format(signed, FARTHEST, report_figures.COLOURS)
         others = [("Without a plot", ", ".join(result.samples[k] for k in plots.others))]
@@ -154,7 +154,7 @@ def _calls(result: CnvResult) -> Section:
     has_quality = not np.isnan(every.quality).all()
     key, most = (every.quality, "the best quality") if has_quality else (every.rows, "most regions")
     rows = np.sort(np.argsort(-key, kind="stable")[:TABLE_ROWS])
-    cnvs, signed = every.take(rows), report_figures.value_names(result.options)[0]
+    cnvs, signed = every.take(rows), report_figures.value_name(result.options)
     frequency, compared = result.frequency[rows], (result.usual[rows] > 0).sum(axis=1)
     kind = direction(cnvs.copy_number, result.options) + 1
     columns: dict[Column, Sequence[object]] = {

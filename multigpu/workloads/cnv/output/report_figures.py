@@ -27,9 +27,9 @@ MOST_CELLS = 400_000  # of the heat map
 BINS = (200, 1500)  # of all regions, fewest and most
 
 
-def value_names(options: CnvOptions) -> tuple[str, str]:
-    """Return what values of samples and means of segments are, and what those of regions are."""
-    return ("log2 ratio", "mean |log2 ratio|") if options.is_hmm else ("signed I/NI", "I/NI")
+def value_name(options: CnvOptions) -> str:
+    """Return what values of samples and means of segments are."""
+    return "log2 ratio" if options.is_hmm else "signed I/NI"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -102,7 +102,7 @@ def genes(segments: SegmentTable, result: CnvResult, most: int = 8) -> list[str]
 
 def about(segments: SegmentTable, result: CnvResult) -> list[str]:
     """Return size, mean and quality of each segment in words."""
-    signed, _ = value_names(result.options)
+    signed = value_name(result.options)
     columns = (segments.rows, segments.end - segments.start, segments.mean, segments.quality)
     return [
         f"{number_of(rows, 'region')}, {bases:,} bases, {signed} {mean:.2f}"
@@ -125,7 +125,7 @@ def cohort_figure(result: CnvResult) -> Figure:
         result.samples,
         xaxis=xaxis,
         rows="sample",
-        unit=f"{value_names(result.options)[0]}, gain > 0",
+        unit=f"{value_name(result.options)}, gain > 0",
         limits=(-HEAT_LIMIT, HEAT_LIMIT),
         colours=(f"{LOSS}-deep", f"{LOSS}-pale", "zero", f"{GAIN}-pale", f"{GAIN}-deep"),
     )

@@ -71,7 +71,7 @@ class RegionAxis:
         shapes = report_figures.borders(self.place(begins[begins > 0]) - (self.room + 1) / 2)
         ends = self.place(np.array([0, len(regions) - 1])) + np.array([-1, 1]) * (self.room + 1)
         ticks |= {"range": ends.tolist(), "showgrid": False, "zeroline": False}
-        yaxis = axis(report_figures.value_names(result.options)[0])
+        yaxis = axis(report_figures.value_name(result.options))
         xaxis = axis("regions, by chromosome", **ticks)
         return {"xaxis": xaxis, "yaxis": yaxis, "shapes": shapes}
 
