@@ -120,7 +120,7 @@ def gpu_missing() -> str | None:
     """Return why nothing can run on a GPU here; None where it can."""
     found = survey()
     if not found.devices:
-        return f"no GPU: {found.problem}"
+        return f"no GPU: {found.problem.text}"
     try:
         import cupy
     except ImportError:

@@ -94,7 +94,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def why_no_gpu() -> str:
     """Why the `gpu` tests cannot run; empty where they can. Starts no CUDA in this process."""
     problem = survey().problem
-    return f"no GPU: {problem}" if problem else cupy_problem()
+    return f"no GPU: {problem.text}" if problem else cupy_problem()
 
 
 @pytest.fixture(autouse=True)

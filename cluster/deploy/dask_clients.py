@@ -1,4 +1,4 @@
-"""Clients of Dask, and its settings."""
+"""Clients of Dask schedulers, and Dask as this program needs it: quiet, with its own settings."""
 
 import contextlib
 import json

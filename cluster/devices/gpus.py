@@ -42,6 +42,21 @@ class Device:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """Finding about this machine, and what to do about it.
+
+    broken   whether something present does not work (a loose driver, a lost GPU), rather than
+             being absent or hidden
+    no_gpus  whether no GPU is used because of it
+    """
+
+    text: str
+    cure: str
+    broken: bool = False
+    no_gpus: bool = False
+
+
+@dataclass(frozen=True)
 class Survey:
     """GPUs as NVML and CUDA_VISIBLE_DEVICES describe them.
 
@@ -50,48 +65,43 @@ class Survey:
     cuda     the newest CUDA version the driver runs, (13, 0); None where unknown
     hidden   GPUs that CUDA_VISIBLE_DEVICES leaves out
     problem  why `devices` is empty; None where it is not
-    cure     what to do about `problem`
-    faults   GPUs that are there but cannot be asked, a line each
-    broken   whether something present does not work (a loose driver, a lost GPU), rather than
-             being absent or hidden
+    faults   GPUs that are there but cannot be asked
     """
 
     devices: tuple[Device, ...] = ()
     driver: str | None = None
     cuda: tuple[int, int] | None = None
     hidden: tuple[Device, ...] = ()
-    problem: str | None = None
-    cure: str | None = None
-    faults: tuple[str, ...] = ()
-    broken: bool = False
+    problem: Finding | None = None
+    faults: tuple[Finding, ...] = ()
 
 
-NO_DRIVER = Survey(
-    problem="no NVIDIA driver (NVML library not found)",
-    cure="install the NVIDIA driver; into a container, pass the GPUs (docker run --gpus all)",
+NO_DRIVER = Finding(
+    "no NVIDIA driver (NVML library not found)",
+    "install the NVIDIA driver; into a container, pass the GPUs (docker run --gpus all)",
 )
-NOT_LOADED = Survey(
-    problem="the NVIDIA driver is installed but not loaded",
-    cure="load it (modprobe nvidia) or restart the machine",
+NOT_LOADED = Finding(
+    "the NVIDIA driver is installed but not loaded",
+    "load it (modprobe nvidia) or restart the machine",
     broken=True,
 )
-MISMATCH = Survey(
-    problem="the NVIDIA driver and its library do not match (updated while in use)",
-    cure="restart the machine",
+MISMATCH = Finding(
+    "the NVIDIA driver and its library do not match (updated while in use)",
+    "restart the machine",
     broken=True,
 )
-NO_PERMISSION = Survey(
-    problem="no permission to use the NVIDIA driver",
-    cure="let this user read and write /dev/nvidia*",
+NO_PERMISSION = Finding(
+    "no permission to use the NVIDIA driver",
+    "let this user read and write /dev/nvidia*",
     broken=True,
 )
-NO_GPU = Survey(
-    problem="the NVIDIA driver sees no GPU",
-    cure="see whether nvidia-smi shows one; into a container, pass them (docker run --gpus all)",
+NO_GPU = Finding(
+    "the NVIDIA driver sees no GPU",
+    "see whether nvidia-smi shows one; into a container, pass them (docker run --gpus all)",
 )
-NO_INSTANCE = Survey(
-    problem="the GPU is in MIG mode and has no MIG instance",
-    cure="create instances (nvidia-smi mig -cgi … -C) or leave MIG mode",
+NO_INSTANCE = Finding(
+    "the GPU is in MIG mode and has no MIG instance",
+    "create instances (nvidia-smi mig -cgi … -C) or leave MIG mode",
 )
 BY_ERROR = {
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: NO_DRIVER,
@@ -106,9 +116,8 @@ def survey() -> Survey:
     try:
         return _ask()
     except Exception as problem:  # noqa: BLE001 - a driver of another version may raise anything
-        cure = "see whether nvidia-smi works"
-        unknown = Survey(problem=f"NVML failed: {problem}", cure=cure, broken=True)
-        return BY_ERROR.get(getattr(problem, "value", None), unknown)
+        unknown = Finding(f"NVML failed: {problem}", "see whether nvidia-smi works", broken=True)
+        return Survey(problem=BY_ERROR.get(getattr(problem, "value", None), unknown))
 
 
 def select(request: str, survey: Survey) -> tuple[Device, ...]:
@@ -175,8 +184,8 @@ def _with_prefix(start: str, devices: Sequence[Device]) -> list[Device]:
 
 def _what_is_there(survey: Survey, *labels: str) -> str:
     """Return the visible devices in words, "this machine has 2 (LABEL, LABEL)", or why not any."""
-    if not survey.devices:
-        return f"{survey.problem}; cure: {survey.cure}; or go without: {option('gpus')} none"
+    if (why := survey.problem) is not None:
+        return f"{why.text}; cure: {why.cure}; or go without: {option('gpus')} none"
     hidden = f", and {VISIBLE} hides {len(survey.hidden)}" if survey.hidden else ""
     return f"this machine has {len(survey.devices)} ({', '.join(labels)}){hidden}"
 
@@ -191,43 +200,41 @@ def _ask() -> Survey:
     finally:
         pynvml.nvmlShutdown()
     devices, hidden = _split(found)
-    problem = Survey() if devices else _why_none(hidden, faults, count)
-    return replace(
-        problem,
+    return Survey(
         devices=tuple(replace(device, index=place) for place, device in enumerate(devices)),
         hidden=tuple(hidden),
         driver=driver,
         cuda=None if cuda is None else (cuda // 1000, cuda % 1000 // 10),
+        problem=None if devices else _why_none(hidden, faults, count),
         faults=tuple(faults),
-        broken=bool(faults),
     )
 
 
-def _why_none(hidden: list[Device], faults: list[str], gpus: int) -> Survey:
+def _why_none(hidden: list[Device], faults: list[Finding], gpus: int) -> Finding:
     """Return why no device is visible although NVML answers."""
     if hidden:
         number = "the only GPU is" if len(hidden) == 1 else f"all {len(hidden)} GPUs are"
-        return Survey(
-            problem=f"{number} hidden by {VISIBLE}={os.environ.get(VISIBLE)!r}",
-            cure=f"unset {VISIBLE}",
-        )
+        setting = f"{VISIBLE}={os.environ.get(VISIBLE)!r}"
+        return Finding(f"{number} hidden by {setting}", f"unset {VISIBLE}")
     if faults:
-        return Survey(problem=faults[0], cure="see what nvidia-smi says; a restart may help")
+        return faults[0]
     return NO_INSTANCE if gpus else NO_GPU
 
 
-def _all_devices(gpus: int) -> tuple[list[Device], list[str]]:
-    """Return the devices, each with its GPU's number, and a line for each GPU that cannot be asked.
+def _all_devices(gpus: int) -> tuple[list[Device], list[Finding]]:
+    """Return the devices, each with its GPU's number, and the GPUs that cannot be asked.
 
     A GPU in MIG mode has none or several.
     """
     found: list[Device] = []
-    faults: list[str] = []
+    faults: list[Finding] = []
     for index in range(gpus):
         try:
             found += list(_devices_of_gpu(index))
         except pynvml.NVMLError as problem:
-            faults.append(f"GPU {index} is there but does not answer: {problem}")
+            text = f"GPU {index} is there but does not answer: {problem}"
+            cure = "see what nvidia-smi says; a restart may help"
+            faults.append(Finding(text, cure, broken=True))
     return found, faults
 
 

@@ -1,18 +1,12 @@
 """Packing parts as bytes and back, without pickle: a journal may come from anybody's disk.
 
 A part consists of numbers, text, bytes, None, lists, tuples, dictionaries, NumPy arrays, and of
-dataclasses and exceptions of the classes that the workload names.
-
-    uint32 length, `length` bytes of msgpack    the part, its arrays by type, shape and place
-    bytes                                       what is in the arrays, one after the other
+dataclasses and exceptions of the classes that the workload names. The bytes are msgpack.
 """
 
-import math
 import re
-import struct
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
-from functools import partial
 from typing import Any
 
 import msgpack
@@ -20,7 +14,6 @@ import numpy as np
 
 ARRAY, OBJECT, TUPLE = 1, 2, 3  # the extension types
 DTYPE = re.compile(r"[<>|][biufcmMSUV]\d+(\[\w+\])?")  # NumPy takes more, and evaluates some of it
-LENGTH = struct.Struct("<I")
 NOT_KEPT = {"kept": False}  # metadata of a dataclass's field that is left out, and has a default
 NAMES = "surrogateescape"  # names of files are bytes, which need not be UTF-8
 
@@ -36,14 +29,15 @@ class Codec:
         self._classes = {kind.__name__: kind for kind in classes}
 
     def pack(self, value: Any) -> bytes:
-        arrays: list[memoryview] = []
-        packed = self._packed(value, arrays)
-        return b"".join([LENGTH.pack(len(packed)), packed, *arrays])
+        packed: bytes = msgpack.packb(
+            value, default=self._extended, strict_types=True, unicode_errors=NAMES
+        )
+        return packed
 
     def unpack(self, data: bytes) -> Any:
-        (length,) = LENGTH.unpack_from(data)
-        held = memoryview(data)[LENGTH.size :]
-        return self._unpacked(held[:length], held[length:])
+        return msgpack.unpackb(
+            data, ext_hook=self._restored, strict_map_key=False, unicode_errors=NAMES
+        )
 
     def unpack_part(self, data: bytes) -> Any:
         """Unpack a value that must be of one of the classes, where there are any.
@@ -55,53 +49,31 @@ class Codec:
             raise ValueError(f"a value of type {type(value).__name__} is no part")
         return value
 
-    def _packed(self, value: Any, arrays: list[memoryview]) -> bytes:
-        """Pack a value without the contents of its arrays, which are appended to `arrays`."""
-        packed: bytes = msgpack.packb(
-            value,
-            default=partial(self._extended, arrays),
-            strict_types=True,
-            unicode_errors=NAMES,
-        )
-        return packed
-
-    def _extended(self, arrays: list[memoryview], value: Any) -> Any:
+    def _extended(self, value: Any) -> Any:
         """Pack a value of a type that msgpack does not know."""
         if isinstance(value, tuple):
-            return msgpack.ExtType(TUPLE, self._packed(list(value), arrays))
+            return msgpack.ExtType(TUPLE, self.pack(list(value)))
         if isinstance(value, np.ndarray):
             if value.dtype.hasobject:
                 raise TypeError("an array of Python objects is no data")
-            about = [value.dtype.str, list(value.shape), sum(map(len, arrays))]
-            if value.nbytes:
-                arrays.append(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
-            return msgpack.ExtType(ARRAY, self._packed(about, arrays))
+            about = [value.dtype.str, list(value.shape), value.tobytes()]
+            return msgpack.ExtType(ARRAY, self.pack(about))
         if isinstance(value, np.generic):
             return value.item()
         name = type(value).__name__
         if self._classes.get(name) is not type(value):
             raise TypeError(f"a part may not hold a {name}")
-        return msgpack.ExtType(OBJECT, self._packed([name, _contents(value)], arrays))
+        return msgpack.ExtType(OBJECT, self.pack([name, _contents(value)]))
 
-    def _unpacked(self, data: bytes | memoryview, arrays: memoryview) -> Any:
-        return msgpack.unpackb(
-            data,
-            ext_hook=partial(self._restored, arrays),
-            strict_map_key=False,
-            unicode_errors=NAMES,
-        )
-
-    def _restored(self, arrays: memoryview, kind: int, data: bytes) -> Any:
-        value = self._unpacked(data, arrays)
+    def _restored(self, kind: int, data: bytes) -> Any:
+        value = self.unpack(data)
         if kind == TUPLE:
             return tuple(value)
         if kind == ARRAY:
-            text, shape, begin = value
+            text, shape, raw = value
             if not DTYPE.fullmatch(text):
                 raise ValueError("not an array of this program")
-            dtype = np.dtype(text)
-            raw = arrays[begin : begin + math.prod(shape) * dtype.itemsize]
-            return np.frombuffer(bytearray(raw), dtype).reshape(shape)
+            return np.frombuffer(bytearray(raw), text).reshape(shape)
         if kind == OBJECT and value[0] in self._classes:
             name, contents = value
             return _build(self._classes[name], contents)

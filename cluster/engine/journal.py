@@ -1,6 +1,6 @@
 r"""The journal: what a run has finished, beside its output, so that it can be resumed.
 
-    b"multigpu journal 2\n"
+    b"multigpu journal 3\n"
     record: uint32 length, uint32 CRC-32, `length` bytes    the first: what the run is about
     record …                                                each other: a part, in the input's order
 
@@ -26,7 +26,7 @@ from multigpu.cluster.errors import UsageError, option
 from multigpu.cluster.files import failures_named, hidden_path, open_locked, sync_directory
 
 KIND = b"multigpu journal "
-MAGIC = KIND + b"2\n"
+MAGIC = KIND + b"3\n"
 RECORD = struct.Struct("<II")
 # Raised where bytes are unpacked that are no part.
 UNPACK_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError, struct.error)

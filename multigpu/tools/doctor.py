@@ -11,13 +11,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import replace
 
 import click
 import psutil
 
 from multigpu import __version__
-from multigpu.cluster.devices.gpus import VISIBLE, Device, Survey, survey
+from multigpu.cluster.devices.gpus import VISIBLE, Device, Finding, Survey, survey
 from multigpu.run.command import answer, number_of
 from multigpu.run.summary import versions
 
@@ -32,20 +32,6 @@ assert int((2 * cupy.arange(1000)).sum()) == 999_000, "the kernel's result is wr
 """
 
 Checks = Mapping[str, str]  # the problem of a device by its UUID; empty where there was none
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Finding about this machine, and what to do about it.
-
-    broken   whether something that is present does not work: exit status 1
-    no_gpus  whether no GPU is used because of it
-    """
-
-    text: str
-    cure: str
-    broken: bool = False
-    no_gpus: bool = False
 
 
 @click.command("doctor")
@@ -143,10 +129,8 @@ def diagnose(found: Survey, packages: Mapping[str, str]) -> Iterator[Finding]:
     """
     builds = [name for name in packages if name.startswith("cupy")]
     if found.problem:
-        yield Finding(found.problem, found.cure or "", found.broken, no_gpus=True)
-    for fault in found.faults:
-        if fault != found.problem:
-            yield Finding(fault, "see what nvidia-smi says; a restart may help", broken=True)
+        yield replace(found.problem, no_gpus=True)
+    yield from (fault for fault in found.faults if fault != found.problem)
     if found.devices and found.hidden:
         everything = len(found.devices) + len(found.hidden)
         text = f"{VISIBLE} hides {len(found.hidden)} of {everything} GPUs"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
@@ -28,7 +29,6 @@ PLAIN = (
     "few_atoms", "grid_linear_clamp", "grid_linear_zero", "grid_nearest_clamp", "many_atoms",
     "odd_precision",
 )  # fmt: skip
-TYPES = ("A", "C", "OA", "N", "SA", "HD")
 ORIGIN, SPACING = np.array([-3.0, 5.0, 1.5]), np.array([0.5, 0.75, 0.4])
 
 
@@ -58,19 +58,12 @@ def golden_case(folder: Path, precision: float | None = None, **search: Any) -> 
 
 
 def _energies(folder: Path, given: dict[str, Array]) -> tuple[Array, Ligands]:
-    maps = np.stack([_map(folder, name) for name in TYPES])
-    values = energy_channels(maps, _map(folder, "e"), _map(folder, "d"))
-    types = np.array([TYPES.index(name) for name in given["types"]], np.int32)
-    terms = energy_terms(types, given["charges"], len(TYPES))
+    pocket = read_pocket(str(folder / "1stp_protein.maps.fld"))
+    *maps, electrostatics, desolvation = pocket.values
+    values = energy_channels(np.stack(maps), electrostatics, desolvation)
+    types = np.array([pocket.types.index(name) for name in given["types"]], np.int32)
+    terms = energy_terms(types, given["charges"], len(maps))
     return values, Ligands(given["atoms"], np.array([0, len(types)]), *terms)
-
-
-def _map(folder: Path, name: str) -> NDArray[np.float32]:
-    """Return float32[nx, ny, nz] from a file with six lines of header, x fastest."""
-    lines = (folder / f"1stp_protein.{name}.map").read_text().split("\n")
-    nx, ny, nz = (int(word) + 1 for word in lines[4].split()[1:])
-    values = np.array(lines[6 : 6 + nx * ny * nz], float).astype(np.float32)
-    return values.reshape(nz, ny, nx).transpose(2, 1, 0)
 
 
 def plain_ligands(bodies: Sequence[Array]) -> Ligands:

@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from multigpu.cluster.devices import gpus as devices
-from multigpu.cluster.devices.gpus import Device, Survey
+from multigpu.cluster.devices.gpus import Device, Finding, Survey
 from multigpu.tools import doctor
-from multigpu.tools.doctor import Finding
 
 GIB = 1 << 30
 CU12, CU13 = "cupy-cuda12x", "cupy-cuda13x"
@@ -30,26 +29,21 @@ def machine(count: int, cuda: tuple[int, int] = (13, 0), **more: Any) -> Survey:
     return Survey(devices=gpus(count), driver="580.95.05", cuda=cuda, **more)
 
 
+NO_DRIVER = Survey(problem=devices.NO_DRIVER)
 HIDDEN = Survey(
     driver="580.95.05",
     cuda=(13, 0),
     hidden=gpus(2),
-    problem="all 2 GPUs are hidden by CUDA_VISIBLE_DEVICES=''",
-    cure="unset CUDA_VISIBLE_DEVICES",
+    problem=Finding(
+        "all 2 GPUs are hidden by CUDA_VISIBLE_DEVICES=''", "unset CUDA_VISIBLE_DEVICES"
+    ),
 )
 
 NO_GPU_DIAGNOSES = [
-    (devices.NO_DRIVER, [], "no NVIDIA driver (NVML library not found)",
+    (NO_DRIVER, [], "no NVIDIA driver (NVML library not found)",
      "install the NVIDIA driver", False),
-    (devices.NO_DRIVER, [CU13], "no NVIDIA driver (NVML library not found)",
-     "install the NVIDIA driver", False),
-    (devices.NOT_LOADED, [CU13], "the NVIDIA driver is installed but not loaded", "load it", True),
-    (devices.MISMATCH, [CU13], "the NVIDIA driver and its library do not match",
-     "restart the machine", True),
-    (devices.NO_PERMISSION, [CU13], "no permission to use the NVIDIA driver", "/dev/nvidia*", True),
-    (devices.NO_GPU, [CU13], "the NVIDIA driver sees no GPU", "nvidia-smi", False),
-    (devices.NO_INSTANCE, [CU13], "the GPU is in MIG mode and has no MIG instance",
-     "nvidia-smi mig", False),
+    (Survey(problem=devices.NOT_LOADED), [CU13],
+     "the NVIDIA driver is installed but not loaded", "load it", True),
     (HIDDEN, [CU13], "all 2 GPUs are hidden by CUDA_VISIBLE_DEVICES=''",
      "unset CUDA_VISIBLE_DEVICES", False),
     (machine(1), [], "CuPy is not installed", "pip install 'multigpu[cu13]'", False),
@@ -94,7 +88,7 @@ def test_diagnose__nothing_is_wrong(found: Survey, installed: list[str]) -> None
     assert diagnosed(found, *installed) == []
 
 
-@pytest.mark.parametrize("found", [machine(1), machine(1, (12, 4)), devices.NO_DRIVER])
+@pytest.mark.parametrize("found", [machine(1), machine(1, (12, 4)), NO_DRIVER])
 def test_diagnose__two_cupy_builds_are_a_problem_with_and_without_a_gpu(found: Survey) -> None:
     *_, finding = diagnosed(found, CU12, CU13)
     assert finding.text == (
@@ -109,8 +103,8 @@ def test_diagnose__two_cupy_builds_are_a_problem_with_and_without_a_gpu(found: S
     ("found", "text", "broken"),
     [
         (machine(1, hidden=gpus(3)), "CUDA_VISIBLE_DEVICES hides 3 of 4 GPUs", False),
-        (machine(1, faults=("GPU 1 is there but does not answer: lost",)),
-         "GPU 1 is there but does not answer: lost", True),
+        (machine(1, faults=(Finding("GPU 1 is there but does not answer", "see", broken=True),)),
+         "GPU 1 is there but does not answer", True),
     ],
 )  # fmt: skip
 def test_diagnose__what_does_not_stop_the_gpus(found: Survey, text: str, broken: bool) -> None:
@@ -161,7 +155,7 @@ def test_command__with_two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_command__without_a_driver_exits_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = run(monkeypatch, devices.NO_DRIVER)
+    result = run(monkeypatch, NO_DRIVER)
     assert result.exit_code == 0
     problem = "no NVIDIA driver (NVML library not found)"
     assert result.output.splitlines()[-6:] == [

@@ -12,7 +12,7 @@ import pynvml
 import pytest
 from pynvml import NVMLError
 
-from multigpu.cluster.devices.gpus import Device, Survey, select, survey
+from multigpu.cluster.devices.gpus import Device, Finding, Survey, select, survey
 from multigpu.cluster.errors import UsageError
 
 GIB = 1 << 30
@@ -144,8 +144,9 @@ def test_survey__never_raises_and_says_what_is_wrong(
     machine.error = NVMLError(getattr(pynvml, f"NVML_ERROR_{error}")) if named else error
     found = survey()
     assert found.devices == ()
-    assert found.broken == broken
-    assert found.cure
+    assert found.problem
+    assert found.problem.broken == broken
+    assert found.problem.cure
     with pytest.raises(UsageError, match=f"there is no GPU: .*{problem}.*; cure: "):
         select("all", found)
 
@@ -164,7 +165,9 @@ def test_survey__of_a_driver_without_gpus_that_can_be_used(
 ) -> None:
     machine.gpus = gpus
     found = survey()
-    assert (found.problem, found.broken, found.driver) == (problem, broken, "580.95.05")
+    assert found.problem
+    assert (found.problem.text, found.problem.broken) == (problem, broken)
+    assert found.driver == "580.95.05"
 
 
 def test_survey__gpu_without_mig_and_with_memory_of_the_cpu(machine: Machine) -> None:
@@ -187,9 +190,9 @@ def test_survey__a_lost_gpu_does_not_hide_the_others(four: Machine) -> None:
     four.gpus[1].lost = True
     found = survey()
     assert visible(found) == ["GPU-aaaa", "GPU-bbbb", "GPU-cccc"]
-    assert found.faults == (f"GPU 1 is there but does not answer: {LOST}",)
+    (fault,) = found.faults
+    assert (fault.text, fault.broken) == (f"GPU 1 is there but does not answer: {LOST}", True)
     assert found.problem is None
-    assert found.broken
 
 
 @pytest.mark.parametrize(
@@ -222,8 +225,8 @@ def test_survey__obeys_cuda_visible_devices_as_cuda_does(
     assert [device.index for device in found.devices] == list(range(len(wanted)))
     assert [device.index for device in found.hidden] == sorted(set(range(4)) - set(wanted))
     if not wanted:
-        assert found.problem == f"all 4 GPUs are hidden by CUDA_VISIBLE_DEVICES={setting!r}"
-        assert found.cure == "unset CUDA_VISIBLE_DEVICES"
+        text = f"all 4 GPUs are hidden by CUDA_VISIBLE_DEVICES={setting!r}"
+        assert found.problem == Finding(text, "unset CUDA_VISIBLE_DEVICES")
 
 
 def test_survey__cuda_visible_devices_of_a_mig_instance(

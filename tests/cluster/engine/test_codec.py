@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from multigpu.cluster.engine.codec import LENGTH, Codec
+from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.journal import UNPACK_ERRORS
 
 
@@ -104,7 +104,7 @@ def test_codec__makes_nothing_that_it_was_not_told_of() -> None:
     with pytest.raises(ValueError, match="not a value of this program"):
         Codec([Oops]).unpack(foreign)
     with pytest.raises(ValueError, match="not a value of this program"):
-        CODEC.unpack(LENGTH.pack(3) + msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
+        CODEC.unpack(msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
 
 
 @given(st.lists(hnp.arrays(np.int16, st.integers(0, 9)), max_size=5))
@@ -135,10 +135,9 @@ def test_text__may_be_the_name_of_any_file() -> None:
 @pytest.mark.parametrize("dtype", ["(", "a4", "i4,i4", "__import__('os')", "|O8", "<i4(", ""])
 def test_codec__of_an_array_of_no_plain_type_fails(dtype: str) -> None:
     """NumPy evaluates some texts, takes others with a warning, and makes arrays of objects."""
-    arrays = msgpack.ExtType(1, msgpack.packb([dtype, [1], 0]))
-    packed = msgpack.packb(arrays)
+    array = msgpack.ExtType(1, msgpack.packb([dtype, [1], bytes(8)]))
     with pytest.raises(ValueError, match="not an array of this program"):
-        CODEC.unpack(LENGTH.pack(len(packed)) + packed + bytes(8))
+        CODEC.unpack(msgpack.packb(array))
 
 
 def test_codec__a_part_is_of_its_classes() -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.cluster.engine.codec import LENGTH, Codec
+from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal, journal_of
 from multigpu.cluster.errors import Failure, UsageError
 
@@ -130,7 +130,7 @@ def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) ->
 def test_journal__of_another_version_is_not_gone_on_with_but_may_be_started_over(
     tmp_path: Path,
 ) -> None:
-    content = MAGIC.replace(b"2", b"1")
+    content = MAGIC.replace(b"3", b"2")
     (tmp_path / "j").write_bytes(content)
     with pytest.raises(UsageError, match=r"of this version; start over, without resume$"):
         opened(tmp_path / "j")
@@ -153,7 +153,7 @@ def test_journal__with_a_part_that_is_none_says_so(tmp_path: Path) -> None:
     """Its checksum is right: somebody made it so."""
     with closing(opened(tmp_path / "j")) as journal:
         journal.append({"fine": 1})
-        journal._write(LENGTH.pack(3) + msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
+        journal._write(msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
     with closing(opened(tmp_path / "j")) as journal:
         parts = journal.parts()
         assert next(parts) == {"fine": 1}
@@ -164,8 +164,8 @@ def test_journal__with_a_part_that_is_none_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("first", "problem"),
     [
-        (b"", "unpack_from requires a buffer"),
-        (LENGTH.pack(99) + b"\xc1", "journal is damaged"),
+        (b"", "is not subscriptable"),
+        (b"\xc1", "journal is damaged"),
         (Codec().pack([1]), "journal is damaged"),
         (Codec().pack({"about": ABOUT}), "'plan'"),
         (Codec().pack({"about": ABOUT, "plan": {}}), "it holds no plan of such a run"),
@@ -214,7 +214,7 @@ def test_journal__belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
 FILL = """
 import resource, sys
 from pathlib import Path
-from multigpu.cluster.engine.codec import LENGTH, Codec
+from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.errors import UsageError
 from multigpu.cluster.engine.journal import Journal
 journal = Journal(Path(sys.argv[1]), {}, {}, codec=Codec(), resume=True)
