@@ -174,6 +174,14 @@ def cnmops_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
             options = cnmops.Model(posterior=posterior)
             same_model(backend, values, scale, options)
         yield f"{samples} samples, posterior {posterior}"
+    counts, controls = counts_of(random, 3), counts_of(random, 5)
+    options = cnmops.Model(min_read_count=1, kind="reference")
+    level = cnmops.reference.level_of_controls(controls)
+    same(backend.level_of_controls(controls), level, "level of controls", 1e-12)
+    found = backend.model_against(counts, level, np.ones(3), options)
+    expected = cnmops.reference.model_against(counts, level, np.ones(3), options)
+    same(found.sini, expected.sini, "signed I/NI against controls", 1e-9, 1e-12)
+    yield "cases against controls"
 
 
 def same_model(backend: Any, counts: Any, cov: Any, options: Any) -> None:

@@ -4,9 +4,6 @@ Klambauer et al., Nucleic Acids Research 2012, 40:e69. `reference.py` is the met
 `cpu.py` (Numba) and `cuda.py` with `model.cu` do it fast. Each of the three has
 
     model(counts, cov, options, scale=None)                 -> Result   levels are estimated
-
-and the first two, as it takes one cycle only,
-
     model_against(counts, level, cov, options, scale=None)  -> Result   levels are given
     level_of_controls(controls, scale=None, cov=None)       -> float64[regions]
 """

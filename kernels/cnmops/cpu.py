@@ -93,19 +93,11 @@ def model_against(
 
 
 def level_of_controls(
-    controls: NDArray[Any], scale: Floats | None = None, cov: Floats | None = None, threads: int = 1
+    controls: NDArray[Any], scale: Floats | None = None, cov: Floats | None = None
 ) -> Floats:
-    """Return what `reference.level_of_controls` does; counts are added in order."""
-    samples, level = controls.shape[1], np.empty(len(controls))
+    """Return what `reference.level_of_controls` does; counts are added in order, as on GPUs."""
+    total, samples = np.zeros(len(controls)), controls.shape[1]
     factors, coverages = ones_or(scale, samples), ones_or(cov, samples)
-
-    def work(begin: int, stop: int) -> None:
-        for first in range(begin, stop, LEAST_SPAN):  # whose counts stay in a cache
-            rows = slice(first, min(first + LEAST_SPAN, stop))
-            total = np.zeros(rows.stop - first)
-            for k in range(samples):
-                total += controls[rows, k] * factors[k] / coverages[k]
-            level[rows] = np.maximum(total / samples, LEAST_REFERENCE)
-
-    over_spans(work, len(controls), threads, LEAST_SPAN)
-    return level
+    for k in range(samples):
+        total += controls[:, k] * factors[k] / coverages[k]
+    return np.asarray(np.maximum(total / samples, LEAST_REFERENCE))

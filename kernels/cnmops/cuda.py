@@ -25,10 +25,12 @@ from multigpu.kernels.cnmops.numbers import (
 )
 from multigpu.kernels.cnmops.types import (
     LEAST_LEVEL,
+    LEAST_REFERENCE,
     Floats,
     Model,
     Result,
     checked,
+    checked_level,
     ones_or,
 )
 from multigpu.kernels.device.launch import POINTER, launch, struct, usable
@@ -40,7 +42,7 @@ _INPUT = np.dtype(
     [
         (name, POINTER)
         for name in (
-            *("counts", "scale", "cov", "log_cov"),
+            *("counts", "scale", "cov", "log_cov", "levels", "weights"),
             *("changes", "falls", "prior", "start"),
         )
     ]
@@ -53,25 +55,31 @@ _OUTPUT = np.dtype(
 
 def model(counts: Any, cov: Floats, options: Model, scale: Floats | None = None) -> Result:
     """Do what `reference.model` does; counts of NumPy or CuPy, the result on the current device."""
-    checked(counts, cov, scale, options)
-    counts = _on_device(counts)
-    regions, samples = counts.shape
-    cov = np.array(cov, np.float64)
-    module = _module(samples, options.classes, bool((cov == 1).all()), counts.dtype == np.int32)
-    numbers = numbers_of(samples, options)
-    arrays = {
-        "scale": ones_or(scale, samples),
-        "cov": cov,
-        "log_cov": log2(cov),
-        **{name: getattr(numbers, name) for name in ("changes", "falls", "prior", "start")},
-    }
-    held = {name: cupy.asarray(each) for name, each in arrays.items()}
-    given = struct(_INPUT, counts=counts, regions=regions, **held)
-    result, out = _room(regions, samples, options, held["changes"])
-    lanes, _ = lanes_of(samples, options.classes)
-    constants = _constants(numbers, options)
-    launch(module, "estimate", regions * lanes, THREADS, given, constants, out)
-    return result
+    return _run("estimate", counts, cov, options, scale)
+
+
+def model_against(
+    counts: Any, level: Any, cov: Floats, options: Model, scale: Floats | None = None
+) -> Result:
+    """Do what `reference.model_against` does; counts and levels of NumPy or CuPy."""
+    if not isinstance(level, cupy.ndarray):
+        level = cupy.asarray(np.asarray(level, np.float64))
+    weights = np.ascontiguousarray(options.weights(counts.shape[1]).T)
+    levels = checked_level(level, counts)
+    return _run("compare", counts, cov, options, scale, levels, weights)
+
+
+def level_of_controls(controls: Any, scale: Floats | None = None, cov: Floats | None = None) -> Any:
+    """Return what `reference.level_of_controls` does, on the current device."""
+    controls = _on_device(controls)
+    samples = controls.shape[1]
+    level = cupy.empty(len(controls), np.float64)
+    launch(
+        _module(samples, 1, True, controls.dtype == np.int32), "mean_of", len(controls), THREADS,
+        controls, cupy.asarray(ones_or(scale, samples)), cupy.asarray(ones_or(cov, samples)),
+        np.int64(len(controls)), np.float64(LEAST_REFERENCE), level,
+    )  # fmt: skip
+    return level
 
 
 def defines(samples: int, classes: int, unit: bool, whole: bool) -> dict[str, object]:
@@ -93,6 +101,31 @@ def _module(samples: int, classes: int, unit: bool, whole: bool) -> Any:
     # Nothing is contracted: the CPU rounds the same results.
     options = ("--std=c++17", "--fmad=false", *(f"-D{name}={value}" for name, value in macros))
     return cupy.RawModule(code=source("cnmops", "model.cu"), options=options)
+
+
+def _run(
+    kernel: str, counts: Any, cov: Floats, options: Model, scale: Floats | None,
+    levels: Any = None, weights: NDArray[np.float64] | None = None,
+) -> Result:  # fmt: skip
+    checked(counts, cov, scale, options)
+    counts = _on_device(counts)
+    regions, samples = counts.shape
+    cov = np.array(cov, np.float64)
+    module = _module(samples, options.classes, bool((cov == 1).all()), counts.dtype == np.int32)
+    numbers = numbers_of(samples, options)
+    arrays = {
+        "scale": ones_or(scale, samples),
+        "cov": cov,
+        "log_cov": log2(cov),
+        "weights": weights,
+        **{name: getattr(numbers, name) for name in ("changes", "falls", "prior", "start")},
+    }
+    held = {name: cupy.asarray(each) for name, each in arrays.items() if each is not None}
+    given = struct(_INPUT, counts=counts, levels=levels, regions=regions, **held)
+    result, out = _room(regions, samples, options, held["changes"])
+    lanes, _ = lanes_of(samples, options.classes)
+    launch(module, kernel, regions * lanes, THREADS, given, _constants(numbers, options), out)
+    return result
 
 
 def _on_device(counts: Any) -> Any:

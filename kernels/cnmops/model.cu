@@ -1,4 +1,4 @@
-// The mixture of Poissons, whose levels are estimated from the samples.
+// The mixture of Poissons: levels estimated from the samples (`estimate`), or given (`compare`).
 //
 // A density is taken from that at another level, the anchor:
 //
@@ -89,12 +89,33 @@ __device__ __forceinline__ void weigh_last(const Input& input, const Region& reg
   }
 }
 
-// Makes posteriors of weighted densities, as R adds and divides; returns 1, or 0 for an empty slot.
+// The same where the level is given: R floors before it weighs.
+__device__ __forceinline__ void weigh_given(const Input& input, const Region& region,
+                                            const Constants& constants, const Anchor& anchor,
+                                            int slot, double (&weighted)[CLASSES]) {
+  const int k = filled(region, slot) ? sample_of(region, slot) : 0;
+  const Reads reads = reads_of(input, region, slot);
+#pragma unroll
+  for (int i = 0; i < CLASSES; ++i) {
+    const double here = held(region, constants, anchor, reads, slot, i);
+    weighted[i] = (here > constants.floor ? here : constants.floor) *
+                  input.weights[k * CLASSES + i];
+  }
+}
+
+// Makes posteriors of weighted densities, as R adds (GIVEN: in 80 bits) and divides; returns 1, or 0
+// for an empty slot.
+template <bool GIVEN>
 __device__ __forceinline__ double divide(const Region& region, int slot,
                                          double (&weighted)[CLASSES]) {
+  ExactSum sum = {};
   double total = 0;
 #pragma unroll
-  for (int i = 0; i < CLASSES; ++i) total += weighted[i];
+  for (int i = 0; i < CLASSES; ++i) {
+    if (GIVEN) add_to(sum, weighted[i]);
+    else total += weighted[i];
+  }
+  if (GIVEN) total = sum.value + in_80_bits(sum);
   const double inverse = nearest_reciprocal(total);
 #pragma unroll
   for (int i = 0; i < CLASSES; ++i) weighted[i] = divided(weighted[i], total, inverse);
@@ -178,7 +199,7 @@ __device__ __forceinline__ void put_region(const Input& input, const Region& reg
                                                                  : double(i == constants.main);
   }
   if (region.lane) return;
-  out.level[region.row] = region.covered ? level : 0.0;
+  out.level[region.row] = region.covered || input.levels ? level : 0.0;
   out.ini[region.row] = region.covered ? exact_mean(informative, SAMPLES) : 0.0;
 }
 
@@ -196,7 +217,7 @@ __device__ __forceinline__ ExactSum add_posteriors(const Input& input, const Reg
     double share;
     if (LAST) {
       weigh_last(input, region, constants, anchor, cycle, slot, weighted);
-      share = divide(region, slot, weighted);
+      share = divide<false>(region, slot, weighted);
       add_to(informative, put_sample(input, region, constants, slot, weighted, out));
     } else {
       share = weigh(input, region, constants, anchor, cycle, slot, weighted);
@@ -259,4 +280,38 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
     level = reads / totals.expected;
   }
   put_region(input, region, constants, alpha, level, team_sum(informative), out);
+}
+
+extern "C" __global__ void __launch_bounds__(128, BLOCKS)
+    compare(Input input, Constants constants, Output out) {
+  Region region = taken(input, constants);
+  const double level = input.levels[region.row];
+  const Anchor anchor = anchored(input, region, constants, region.covered ? level : 1.0, false);
+  Totals totals = {};
+  ExactSum informative = {};
+#pragma unroll HELD ? SLOTS : 1
+  for (int slot = 0; slot < SLOTS; ++slot) {
+    double weighted[CLASSES];
+    weigh_given(input, region, constants, anchor, slot, weighted);
+    const double share = divide<true>(region, slot, weighted);
+    add(input, region, constants, slot, weighted, share, totals);
+    add_to(informative, put_sample(input, region, constants, slot, weighted, out));
+  }
+  sum_up(input, region, totals);
+  double alpha[OWNED];
+#pragma unroll
+  for (int j = 0; j < OWNED; ++j) alpha[j] = totals.of_class[j] / SAMPLES;
+  put_region(input, region, constants, alpha, level, team_sum(informative), out);
+}
+
+// level[region] = the mean of the counts over coverages, at least `least`.
+extern "C" __global__ void __launch_bounds__(128)
+    mean_of(const COUNT* counts, const double* scale, const double* cov, long long regions,
+            double least, double* level) {
+  const long long row = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (row >= regions) return;
+  double total = 0;
+  for (int k = 0; k < SAMPLES; ++k) total += counts[row * SAMPLES + k] * scale[k] / cov[k];
+  const double mean = total / SAMPLES;
+  level[row] = mean > least ? mean : least;
 }

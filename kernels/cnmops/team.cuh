@@ -22,6 +22,8 @@ struct Input {
   const double* scale;  // [SAMPLES]
   const double* cov;
   const double* log_cov;  // to base 2
+  const double* levels;   // [regions], where they are given
+  const double* weights;  // [SAMPLES, CLASSES], likewise
   const double* changes;  // [CLASSES], for indices that are not known
   const double* falls;    // bits that a density loses for each read of the level
   const double* prior;
@@ -78,14 +80,14 @@ __device__ __forceinline__ double computed_constant(const Input& input, const Re
   return log2_factorial(x) - x * shift;
 }
 
-// Finds the team's region and reads its counts.
+// Finds the team's region and reads its counts. `level` is given, or 0.
 __device__ __forceinline__ Region taken(const Input& input, const Constants& constants) {
   Region region;
   const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   region.lane = threadIdx.x % TEAM;
   region.mine = thread / TEAM < input.regions;
   region.row = region.mine ? thread / TEAM : input.regions - 1;
-  double most = 0.0;
+  double most = input.levels ? input.levels[region.row] : 0.0;
 #pragma unroll HELD ? SLOTS : 4
   for (int slot = 0; slot < SLOTS; ++slot) {
     const double x = counted(input, region, slot);

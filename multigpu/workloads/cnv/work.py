@@ -95,10 +95,8 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         if options.is_hmm:
             regions = self.workload.regions
             return ExpectCounts(options, backend), FindPaths(options, backend, regions)
-        threads = self.workload.threads
-        on = KernelBackend(threads) if options.model in ("single", "reference") else backend
-        segment = Segment(options, backend, threads, self.workload.is_segmented)
-        return RunModel(options, on, threads, self.fetched), segment
+        segment = Segment(options, backend, self.workload.threads, self.workload.is_segmented)
+        return RunModel(options, backend, self.fetched), segment
 
     def load(self, span: CnvSpan) -> Chromosome:
         """Return the chromosome's counts; no copy where they lie in this process."""

@@ -96,15 +96,10 @@ def model_of(facts: dict[str, Any], posterior: bool) -> Model:
     )
 
 
-def against_of(backend: Any) -> Any:
-    """Return the module that has the model where levels are given: GPUs leave it to the CPU."""
-    return backend if backend is reference else cpu
-
-
 def modelled(backend: Any, x: Any, cov: Any, level: Any, options: Model) -> Result:
     if level is None:
         return backend.model(x, cov, options)
-    return against_of(backend).model_against(x, level, cov, options)
+    return backend.model_against(x, level, cov, options)
 
 
 def chosen(device: str, regions: int) -> Any:
@@ -169,8 +164,7 @@ def test_model__certain_posteriors_are_one(backend: Any) -> None:
     assert (of(result, "sini")[:, 0] == np.log2(0.025)).all()
     level = counts[:, 1:].mean(axis=1)
     options = r_model("reference", posterior=True)
-    against = against_of(backend)
-    result = against.model_against(counts, level, np.ones(6), options, scale)
+    result = backend.model_against(counts, level, np.ones(6), options, scale)
     assert (of(result, "posterior")[:, 0, 0] == 1).all()
     assert (of(result, "sini")[:, 0] == np.log2(0.025)).all()
 
@@ -200,7 +194,7 @@ def test_model__a_median_of_nothing_gives_way_to_the_mean_of_counts_over_coverag
     np.testing.assert_allclose(sini[3], 1.32, atol=0.005)
 
 
-@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
 def test_level__of_controls_with_coverages_is_a_mean_of_quotients(backend: Any) -> None:
     controls, cov = np.array([[7, 49], [49, 7]], np.int32), np.array([49.0, 7.0])
     for scale in (None, np.ones(2)):
@@ -268,20 +262,22 @@ def test_model__is_that_of_the_reference(
         )
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", ["single", "reference"])
 @pytest.mark.parametrize("samples", [1, 3, 15, 300])
-def test_model_against__is_that_of_the_reference(kind: str, samples: int) -> None:
+def test_model_against__is_that_of_the_reference(backend: Any, kind: str, samples: int) -> None:
     rng = np.random.default_rng(12)
     counts, controls = cohort(rng, 20, samples), cohort(rng, 20, 4)
     controls[7] = counts[7] = 0
     scale, cov = rng.uniform(0.8, 1.2, samples), rng.uniform(0.8, 1.2, samples)
     level = reference.level_of_controls(controls, np.full(4, 0.5))
-    found = cpu.level_of_controls(controls, np.full(4, 0.5))
-    np.testing.assert_allclose(found, level, rtol=1e-14)
+    np.testing.assert_allclose(
+        on_host(backend.level_of_controls(controls, np.full(4, 0.5))), level, rtol=1e-14
+    )
     for compat_r in (True, False):
         options = r_model(kind, posterior=True, compat_r=compat_r, prior_impact=3)
         assert_close(
-            cpu.model_against(counts, level, cov, options, scale),
+            backend.model_against(counts, level, cov, options, scale),
             reference.model_against(counts, level, cov, options, scale),
         )
 
@@ -348,6 +344,8 @@ def models_of(rng: np.random.Generator, classes: int) -> list[Model]:
     return [
         Model(**more, min_read_count=float(rng.integers(9))),
         Model(**more, cycles=int(rng.integers(1, 6)), prior_impact=10.0, min_read_count=1),
+        Model(**more, kind="single", min_read_count=1),
+        Model(**more, kind="reference", prior_impact=3.0, min_read_count=0),
     ]
 
 
@@ -366,8 +364,26 @@ def test_model__is_the_same_bits_on_cpu_and_gpu(
         counts = counts.astype(np.int32) if whole else counts * rng.uniform(0.5, 1.5)
         cov = np.ones(samples) if unit else rng.uniform(0.6, 1.6, samples)
         scale = rng.uniform(0.8, 1.2, samples) if rng.random() < 0.7 else None
-        given = (counts, cov, options, scale)
-        assert_same(backend.model(*given), cpu.model(*given), options)
+        if options.kind == "cohort":
+            given = (counts, cov, options, scale)
+            assert_same(backend.model(*given), cpu.model(*given), options)
+            continue
+        level = cpu.level_of_controls(counts[:, : max(1, samples // 2)])
+        given = (counts, level, cov, options, scale)
+        assert_same(backend.model_against(*given), cpu.model_against(*given), options)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("device", ON_GPUS)
+@pytest.mark.parametrize("whole", [True, False])
+def test_level__is_the_same_bits_on_cpu_and_gpu(backend: Any, whole: bool) -> None:
+    rng = np.random.default_rng(19)
+    for samples in (1, 2, 9, 15, 33):
+        controls = counts_of_all_kinds(rng, samples)
+        controls = controls.astype(np.int32) if whole else controls * 0.7
+        for scale in (None, rng.uniform(0.8, 1.2, samples)):
+            got = on_host(backend.level_of_controls(controls, scale))
+            np.testing.assert_array_equal(got, cpu.level_of_controls(controls, scale))
 
 
 @pytest.mark.gpu
@@ -435,7 +451,7 @@ def test_model__of_no_regions(backend: Any) -> None:
     none = np.empty((0, 3), np.int32)
     for got in (
         backend.model(none, np.ones(3), Model(posterior=True)),
-        cpu.model_against(none, np.empty(0), np.ones(3), r_model("reference")),
+        backend.model_against(none, np.empty(0), np.ones(3), r_model("reference")),
     ):
         assert of(got, "sini").shape == (0, 3)
         assert of(got, "lambda").shape == of(got, "alpha").shape
@@ -474,7 +490,7 @@ def test_model__shapes_that_cannot_be_right_are_refused(backend: Any) -> None:
         with pytest.raises(ModelError, match=text):
             backend.model(*arguments)
     with pytest.raises(ModelError, match=r"levels of shape \(9,\) for 10 regions"):
-        cpu.model_against(counts, np.ones(9), np.ones(3), r_model("reference"))
+        backend.model_against(counts, np.ones(9), np.ones(3), r_model("reference"))
 
 
 def test_level__of_a_sample_without_reads_is_refused() -> None:

@@ -30,7 +30,7 @@ class KernelBackend:
 
     The kernels are the functions of these names in `kernels.normalization`, `cnmops`,
     `segmentation` and `hmm`, whose modules `reference` say what they return and raise:
-    size_factors, model, segment, expect, paths, log2_ratios.
+    size_factors, model, model_against, level_of_controls, segment, expect, paths, log2_ratios.
 
     at_once  chromosomes that may compute at a time
     """
@@ -45,6 +45,8 @@ class KernelBackend:
         """Take the kernels of these modules, each with these keyword arguments."""
         self.size_factors = partial(normalizer.size_factors, **how)
         self.model = partial(modeller.model, **how)
+        self.model_against = partial(modeller.model_against, **how)
+        self.level_of_controls = modeller.level_of_controls
         self.segment = partial(segmenter.segment, **how)
         self.expect = partial(markov.expect, **how)
         self.paths = partial(markov.paths, **how)

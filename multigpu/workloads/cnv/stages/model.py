@@ -1,13 +1,11 @@
 """Second stage: the mixture of Poissons that tells how unusual each region of a sample is."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from multigpu.kernels.cnmops import Model, ModelError
-from multigpu.kernels.cnmops import cpu as cnmops_cpu
 from multigpu.kernels.cnmops.reference import level_of_sample
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Floats
@@ -21,16 +19,11 @@ NEEDED = ("sini", "ini")  # results that the next stage takes
 class RunModel:
     """The model of all regions.
 
-    Where levels are given, by controls or the sample itself, it takes one cycle, on the host.
-
-    backend  the CPU's where levels are given
-    threads  of the CPU
     fetched  names of the results that come back to the host
     """
 
     options: CnvOptions
     backend: KernelBackend
-    threads: int
     fetched: tuple[str, ...]
     name: ClassVar[str] = "model"
 
@@ -41,28 +34,27 @@ class RunModel:
         self.backend.wait()  # else its time is that of the next stage
         return replace(chromosome, level=level, modelled=modelled)
 
-    def _level(self, chromosome: Chromosome) -> Floats | None:
+    def _level(self, chromosome: Chromosome) -> Array | None:
         """Return float64[regions]: the level of the controls or of a single sample, or None."""
-        counts, cases, par = chromosome.counts, chromosome.cases, chromosome.par
+        counts, cases, par = chromosome.on_device, chromosome.cases, chromosome.par
         if self.options.model == "single":
             try:
-                level = level_of_sample(counts[~par])
+                level = level_of_sample(chromosome.counts[~par])
             except ModelError as error:
                 raise NotComparable(f"{chromosome.span.name}: {error}") from error
-            return np.full(len(counts), level)
+            return self.backend.put(np.full(len(counts), level))
         if self.options.model != "reference":
             return None
         factors = chromosome.scale[cases:] if chromosome.columns.coverages is None else None
         usual, par_usual = (each[cases:] for each in chromosome.coverages)
-        level_of = partial(cnmops_cpu.level_of_controls, scale=factors, threads=self.threads)
-        found = level_of(counts[:, cases:], cov=usual)
+        level_of = self.backend.level_of_controls
+        found = level_of(counts[:, cases:].copy(), factors, usual)
         for rows in true_runs(par):
-            found[rows] = level_of(counts[rows, cases:], cov=par_usual)
+            found[rows] = level_of(counts[rows, cases:].copy(), factors, par_usual)
         return found
 
-    def _all_pieces(self, chromosome: Chromosome, level: Floats | None) -> dict[str, Array]:
-        counts = chromosome.on_device if level is None else chromosome.counts
-        cases, rows = chromosome.cases, chromosome.piece_rows
+    def _all_pieces(self, chromosome: Chromosome, level: Array | None) -> dict[str, Array]:
+        counts, cases, rows = chromosome.on_device, chromosome.cases, chromosome.piece_rows
         has_coverages = chromosome.columns.coverages is not None
         scale = np.ones(cases) if has_coverages else chromosome.scale[:cases]
         x = counts if counts.shape[1] == cases else counts[:, :cases].copy()
@@ -91,13 +83,13 @@ class RunModel:
         return whole
 
     def _model(
-        self, counts: Array, level: Floats | None, coverages: Floats, scale: Floats
+        self, counts: Array, level: Array | None, coverages: Floats, scale: Floats
     ) -> dict[str, Array]:
         how = coverages, model_options(self.options), scale
         if level is None:
             result = self.backend.model(counts, *how)
         else:
-            result = cnmops_cpu.model_against(counts, level, *how, threads=self.threads)
+            result = self.backend.model_against(counts, level, *how)
         found: dict[str, Any] = {
             name: getattr(result, name) for name in ("sini", "ini", "alpha", "posterior")
         }
