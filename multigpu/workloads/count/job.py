@@ -19,6 +19,7 @@ from multigpu.run.options import RunOptions
 from multigpu.workloads.count.files import choose_references, choose_regions, choose_sample_names
 from multigpu.workloads.count.kept_counts import KeptCounts
 from multigpu.workloads.count.options import CountOptions
+from multigpu.workloads.count.plan import CountSpan
 from multigpu.workloads.count.work import CountPart, CountWorkload
 
 
@@ -94,6 +95,7 @@ class CountJob(Job):
                 options=self.options.counting,
                 expected=crew.expected,
             )
-            for outcome in self.run_spans(crew, workload, iter(numbers)):
+            spans = self.skip_finished(map(CountSpan, numbers))
+            for outcome in self.run_spans(crew, workload, spans):
                 self.reads += outcome.part.mapped
                 yield outcome.part

@@ -1,7 +1,4 @@
-"""Counting as a workload: a span is the number of a file, a part its counts.
-
-Decompression is most of the work, and has threads of its own.
-"""
+"""Counting as a workload: a span is one alignment file, a part the counts from it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +12,7 @@ from multigpu.formats.alignments.regions import Regions
 from multigpu.kernels.counting.cpu import Counter
 from multigpu.kernels.counting.types import Counting, Reads
 from multigpu.run.fitness import Expected, require
+from multigpu.workloads.count.plan import CountSpan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,9 +31,9 @@ class CountPart:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedReads:
-    """Reads of a file, by its number, decompressed while they are taken."""
+    """Reads of a file, decompressed while they are taken."""
 
-    file: int
+    span: CountSpan
     reads: Iterator[Reads]
 
 
@@ -60,28 +58,29 @@ class CountWorkload:
         require(self.expected, place)
         return CountSession(self)
 
-    def name(self, span: int) -> str:
+    def name(self, span: CountSpan) -> str:
         """Return the file of a span."""
-        return self.files[span].path
+        return self.files[span.file].path
 
-    def correct(self, span: int | None, part: CountPart) -> None:
+    def correct(self, span: CountSpan | None, part: CountPart) -> None:
         """Return None: a span is a whole file."""
 
 
-class CountSession(Session[int, CountPart]):
+class CountSession(Session[CountSpan, CountPart]):
     """Counting on one worker. A span is a unit: its reads can be taken only once."""
 
     def __init__(self, workload: CountWorkload) -> None:
         self.workload = workload
 
-    def load(self, span: int) -> LoadedReads:
+    def load(self, span: CountSpan) -> LoadedReads:
         """Open the file of the span."""
-        ordered = self.workload.options.remove_duplicates
-        return LoadedReads(file=span, reads=reads(self.workload.files[span], ordered))
+        workload = self.workload
+        ordered = workload.options.remove_duplicates
+        return LoadedReads(span=span, reads=reads(workload.files[span.file], ordered))
 
     def compute(self, loaded: LoadedReads) -> CountPart:
         """Count the reads, block by block."""
-        workload, file = self.workload, loaded.file
+        workload, file = self.workload, loaded.span.file
         regions = workload.regions
         counter = Counter(
             chrom=np.array(workload.references[file], np.int32)[regions.chrom],
