@@ -62,14 +62,16 @@ def measure(path: Path, folder: Path, runs: int) -> list[Figure]:
     )  # fmt: skip
     peaks: list[int] = []
 
-    def count() -> None:
-        peaks.append(process(command, CORES).peak_bytes)
+    def count(*options: str) -> None:
+        peaks.append(process([*command, *options], CORES).peak_bytes)
 
     what = f"BAM of {size:.2f} GB"
     whole = repeated(count, runs)
     note = f"peak memory {max(peaks) / 1e9:.2f} GB"
     return [
         Figure("count", f"{what}: process, {CORES} cores", "s", whole, ASKED * size, note=note),
+        Figure("count", f"{what}: the same without its index", "s",
+               repeated(lambda: count("--no-index"), runs), note="one thread: it is one piece"),
         Figure("count", f"{what}: decompression alone, one thread", "s",
                repeated(lambda: decompress(path), runs)),
         Figure("count", f"{what}: a loop over pysam's records", "s",

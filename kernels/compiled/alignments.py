@@ -14,8 +14,9 @@ class Stop(IntEnum):
     """Reason why the walk over records stopped."""
 
     END_OF_BYTES = 0
-    DAMAGED = 1
-    UNSORTED = 2
+    END_OF_STRETCH = 1  # no record of the stretch can follow
+    DAMAGED = 2
+    UNSORTED = 3
 
 
 _REFERENCE, _POSITION, _NAME, _MAPQ, _CIGARS, _FLAG, _BASES, _FIXED = 4, 8, 12, 13, 16, 18, 20, 36
@@ -26,15 +27,19 @@ _ON_READ = 0b110010011  # M I S = X
 
 
 @jit
-def read_records(raw: Any, references: Any, ordered: Any, last: Any, columns: Any) -> Any:
-    """Fill the columns with the mapped reads.
+def read_records(
+    raw: Any, wanted: Any, references: Any, ordered: Any, last: Any, columns: Any
+) -> Any:
+    """Fill the columns with the mapped reads that begin in the places of `wanted`.
 
+    wanted   (begin, end)
     ordered  whether records that are not sorted by position are refused
     last     int64[1]  the place of the record before `raw`; it is updated
     columns  as `READ_DTYPES` of the counting kernel
 
     Returns how many reads there are, where the next record begins, and a `Stop`.
     """
+    begin, end = wanted
     chrom, start, stop, length, mapq, flags, is_right_mate = columns
     at, count = 0, 0
     while at + _FIXED <= len(raw):
@@ -46,10 +51,14 @@ def read_records(raw: Any, references: Any, ordered: Any, last: Any, columns: An
         # Records without a reference (-1) stand at the end of a sorted file.
         here = ((where if where >= 0 else references) << POSITION_BITS) + position
         if ordered and here < last[0]:
-            return count, at, Stop.UNSORTED
+            # References may stand in another order than in the header: an earlier one may follow.
+            ends = where < begin >> POSITION_BITS
+            return count, at, Stop.END_OF_STRETCH if ends else Stop.UNSORTED
         last[0] = here
+        if here >= end:
+            return count, at, Stop.END_OF_STRETCH
         flag, cigars = _uint16(raw, at + _FLAG), _uint16(raw, at + _CIGARS)
-        if where >= 0 and position >= 0 and not flag & _UNMAPPED:
+        if here >= begin and where >= 0 and position >= 0 and not flag & _UNMAPPED:
             on_reference, on_read = _covered(raw, at + _FIXED + raw[at + _NAME], cigars)
             if not bases and cigars == 2 and not on_read:
                 on_read = _long_read(raw, at, at + size, on_reference)

@@ -455,7 +455,7 @@ OPTIONS = [
     (("--window", "0"), "window is 0; it must be 1 to"),
     (("--window", "77", "--chromosomes", "chr9"), "--window: for alignments only, and "),
     (("--sample-names", "a,b"), "--sample-names: for alignments only"),
-    (("--min-mapq", "5", "--rename", "auto"), "--rename, --min-mapq: for alignments only"),
+    (("--no-index", "--rename", "auto"), "--rename, --no-index: for alignments only"),
     (("--lower=-inf",), "--lower is -inf; it must be a finite number"),
     (("--cycles", "9" * 400), "--cycles is 99999"),
 ]

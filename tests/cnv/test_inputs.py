@@ -21,7 +21,7 @@ from multigpu.workloads.cnv.samples.inputs import (
 USELESS = [  # given, table of the cases, table of the controls, options in the message
     (["window"], "t", None, "window"),
     (["min_mapq", "window", "chromosomes"], "t", "c", "window, min_mapq"),
-    (["min_mapq"], "t", None, "min_mapq"),
+    (["index", "min_mapq"], "t", None, "index=False, min_mapq"),
     (["rename"], "t", None, "rename"),
     (["sample_names", "window"], "t", "", "sample_names"),
     (["chromosomes", "rename"], "t", None, None),

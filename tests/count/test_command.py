@@ -37,7 +37,7 @@ def test_count__several_files_are_the_columns(tmp_path: Path, some: str) -> None
 @pytest.mark.parametrize(
     "ways",
     [
-        {"max_chunk_bytes": 1}, {"threads": 1},
+        {"max_chunk_bytes": 1}, {"threads": 1}, {"index": False}, {"index": False, "threads": 3},
         pytest.param({"processes": 2, "max_chunk_bytes": 1}, marks=pytest.mark.slow),
     ],
 )  # fmt: skip
@@ -187,7 +187,7 @@ def test_get_width__of_a_record_without_bases_whose_cigar_is_in_its_tag(
         cigar = [300 << 4, 300 << 4 | "MIDNS".index(operation), 300 << 4]
         read.set_tag("CG", array("I", cigar))
         file.write(read)
-    found = count(tmp_path / "a.bam", window=300, get_width=True)
+    found = count(tmp_path / "a.bam", window=300, get_width=True, index=False)
     covered = {"M": [1, 1, 1, 1, 0, 0, 0], "D": [1, 1, 1, 0, 0, 0, 0]}[operation]
     assert found.values[:, 0].tolist() == covered
 
@@ -330,6 +330,7 @@ def test_sample_names__of_read_groups_that_do_not_name_one(tmp_path: Path, refus
 def test_output__never_replaces_an_input(some: str, refused: Run) -> None:
     before = Path(some).read_bytes()
     assert "is named twice: a run would replace it" in refused(some, "-o", some)
+    assert "is named twice" in refused(some, "-o", f"{some}.bai")
     assert Path(some).read_bytes() == before
 
 
@@ -383,4 +384,4 @@ def test_count__of_references_without_bases_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.bam"
     path.write_bytes(bgzf(b"BAM\1" + np.array([0, 1, 2], "<i4").tobytes() + b"a\0" + bytes(4)))
     with pytest.raises(InputError, match=r"its references have no bases: there are no windows$"):
-        count(path)
+        count(path, index=False)

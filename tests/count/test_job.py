@@ -12,7 +12,7 @@ from support.bams import REFERENCES, Row, random_rows, write_alignments, write_f
 
 from multigpu import count
 
-KINDS = ["bam", "bam by name", "cram", "cram by name"]
+KINDS = ["bai", "csi", "cram", "cram by name"]
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +45,13 @@ def test_count__of_chromosomes_in_any_order(folder: Path, data: st.DataObject) -
     kind = data.draw(st.sampled_from(KINDS))
     order = data.draw(st.permutations(range(len(REFERENCES))))
     rows = reordered(random_rows(data.draw(st.sampled_from([5, 400])), longest=1500), order)
-    if kind.endswith("by name"):
+    if kind == "cram by name":
         random.Random(1).shuffle(rows)
     path = write(folder, kind, rows)
     names = data.draw(st.sampled_from([[], ["chr2"], ["chr3", "chr1"], ["chr2", "chrEmpty"]]))
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"max_chunk_bytes": data.draw(st.sampled_from([1, 5000, 1 << 30]))}
+    if data.draw(st.booleans()):
+        options["index"] = False
     if data.draw(st.booleans()):
         regions = [(name, 30_000, 60_000) for name in names or ["chr1", "chr2"]]
         regions.append((regions[0][0], 65_000, 65_001))
@@ -66,7 +68,10 @@ def test_count__of_chromosomes_in_any_order(folder: Path, data: st.DataObject) -
 
 
 def write(folder: Path, kind: str, rows: list[Row]) -> str:
-    """A file of these rows, without an index."""
-    fasta = folder / "reference.fa" if kind.startswith("cram") else None
-    name = f"some.{kind.partition(' ')[0]}"
-    return write_alignments(folder / name, rows, fasta=fasta)
+    """A file of these rows, with an index where it is BAM."""
+    if kind.startswith("cram"):
+        fasta = folder / "reference.fa"
+        return write_alignments(folder / "some.cram", rows, fasta=fasta, index=False)
+    (folder / "some.bam.bai").unlink(missing_ok=True)
+    (folder / "some.bam.csi").unlink(missing_ok=True)
+    return write_alignments(folder / "some.bam", rows, csi=kind == "csi")

@@ -197,7 +197,7 @@ def bam(folder: Path) -> Format:
     head, bomb = b"BAM\1", bgzf(bytes(60_000), 60_000, b"")
     inner = Inner(gzip.decompress(content), partial(bgzf, block=20_000), is_cut=_bam_inner_is_cut)
     return Format(
-        path, content, partial(_count, path), is_cut=_always, is_checked=True,
+        path, content, partial(_count, path, index=False), is_cut=_always, is_checked=True,
         inner=inner,
         bombs=[
             lambda: bgzf(head + struct.pack("<i", MOST), end=b"") + bomb * 4000 + BGZF_END,
@@ -206,12 +206,43 @@ def bam(folder: Path) -> Format:
     )  # fmt: skip
 
 
+def bam_with_index(folder: Path) -> Format:
+    """The index is that of the sound file."""
+    made = bam(folder)
+    write_alignments(made.path, _rows(), REFERENCES)
+    return replace(made, parse=partial(_count, made.path), is_checked=False)
+
+
+def bai(folder: Path) -> Format:
+    path = folder / "a.bam"
+    write_alignments(path, _rows(), REFERENCES)
+    index = folder / "a.bam.bai"
+    content = index.read_bytes()
+    optional = 8  # bytes at the end: the number of reads without a place
+
+    def is_cut(prefix: bytes) -> bool:
+        return len(prefix) < len(content) - optional
+
+    return Format(index, content, partial(_count, path), is_cut=is_cut)
+
+
+def csi(folder: Path) -> Format:
+    path = folder / "a.bam"
+    write_alignments(path, _rows(), REFERENCES, csi=True)
+    index = folder / "a.bam.csi"
+    content = index.read_bytes()
+    return Format(
+        index, content, partial(_count, path), is_cut=_always, is_checked=True,
+        inner=Inner(gzip.decompress(content), bgzf),
+    )  # fmt: skip
+
+
 def _cram(version: str, folder: Path) -> Format:
     path = folder / "a.cram"
     rows = _rows()
     reference = write_fasta(folder / "reference.fa")
-    write_alignments(path, rows, fasta=reference, version=version)
-    return Format(path, path.read_bytes(), partial(_count, path), is_cut=_always)
+    write_alignments(path, rows, index=False, fasta=reference, version=version)
+    return Format(path, path.read_bytes(), partial(_count, path, index=False), is_cut=_always)
 
 
 # ---- tables -----------------------------------------------------------------------------------
@@ -271,15 +302,15 @@ def bed(folder: Path) -> Format:
     alignments, path = folder / "a.bam", folder / "regions.bed"
     write_alignments(alignments, _rows(), REFERENCES)
     path.write_text("track x\nchr1\t0\t500\tone\nchr1\t400\t9000\nchr2\t0\t30000\nchr2\t5\t6\n")
-    count = partial(multigpu.count, [str(alignments)], regions=str(path), threads=1)
+    count = partial(multigpu.count, [str(alignments)], regions=str(path), index=False, threads=1)
     return Format(path, path.read_bytes(), lambda: count().values.tolist(), is_text=True)
 
 
 def kept_counts(folder: Path) -> Format:
     """What is damaged is counted again."""
     alignments = str(folder / "a.bam")
-    write_alignments(Path(alignments), _rows(), REFERENCES)
-    job = CountJob([alignments], CountOptions(), RunOptions(threads=1))
+    write_alignments(Path(alignments), _rows(), REFERENCES, index=False)
+    job = CountJob([alignments], CountOptions(index=False), RunOptions(threads=1))
     job.keep_in = str(folder / "kept")
 
     def count() -> Any:
@@ -414,7 +445,7 @@ def rotations(folder: Path) -> Format:
 FORMATS: dict[str, Callable[[Path], Format]] = {
     "fastq": fastq, "fasta": fasta, "signatures": signatures,
     "gzip": gzip_, "bgzf": bgzf_, "zstd": zstd_,
-    "bam": bam,
+    "bam": bam, "bam_with_index": bam_with_index, "bai": bai, "csi": csi,
     "cram_2": partial(_cram, "2.1"), "cram_3": partial(_cram, "3.0"),
     "sex": partial(_cohort_file, "sex", b"sample1\tmale\nsample2\tfemale\nsample4\tmale\n"),
     "ploidy": partial(_cohort_file, "ploidy", b"sample1\t2\nsample2\t4\nsample3\t2\n"),

@@ -1,8 +1,9 @@
-"""BAM records against pysam's, however the bytes are cut."""
+"""BAM records and indexes against pysam's, however the bytes are cut."""
 
 import contextlib
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,11 @@ from support.bgzf_data import bgzf
 
 from multigpu.errors import InputError
 from multigpu.formats.alignments import bam
-from multigpu.formats.alignments.files import AlignmentFile, inspect_alignments, reads
+from multigpu.formats.alignments.bam import WHOLE, Stretch
+from multigpu.formats.alignments.bam_index import read_index
+from multigpu.formats.alignments.files import AlignmentFile, cut, inspect_alignments, reads
+
+WANTED = {number: (0, length) for number, (_, length) in enumerate(REFERENCES)}
 
 
 def header_size(path: str) -> int:
@@ -26,13 +31,17 @@ def header_size(path: str) -> int:
     return at
 
 
+def stretches(file: AlignmentFile, wanted: dict[int, tuple[int, int]], size: int) -> list[Stretch]:
+    return cut(file, wanted, size)[0]
+
+
 Columns = list[tuple[int, int, int, int, int, bool]]
 
 
-def rows(file: AlignmentFile) -> Columns:
+def rows(file: AlignmentFile, stretch: Stretch = WHOLE) -> Columns:
     found = [
         (block.chrom, block.start, block.end, block.length, block.mapq, block.reverse)
-        for block in reads(file, ordered=True)
+        for block in reads(file, stretch, ordered=True)
     ]
     return [row for block in found for row in zip(*(c.tolist() for c in block), strict=True)]
 
@@ -71,6 +80,42 @@ def test_reads__are_those_of_pysam_wherever_blocks_end(
     assert rows(inspect_alignments(some)) == rows_of_pysam(some)
 
 
+@pytest.mark.parametrize("csi", [False, True], ids=["bai", "csi"])
+@pytest.mark.parametrize(("size", "fewest"), [(1, 4), (50_000, 4), (1 << 30, 1)])
+def test_stretches__have_every_read_once_and_in_order(
+    tmp_path: Path, csi: bool, size: int, fewest: int
+) -> None:
+    """In a small file htslib puts all records into the largest bin of a CSI index."""
+    path = write_alignments(tmp_path / "some.bam", random_rows(4000, longest=1500), csi=csi)
+    file = inspect_alignments(path)
+    pieces = stretches(file, WANTED, size)
+    assert len(pieces) >= fewest
+    assert len(pieces) == 1 or size < 1 << 30
+    assert [row for stretch in pieces for row in rows(file, stretch)] == rows_of_pysam(path)
+
+
+@pytest.mark.parametrize("csi", [False, True], ids=["bai", "csi"])
+def test_stretches__long_reads_over_many_windows(tmp_path: Path, csi: bool) -> None:
+    """Such records lie in large bins, and windows within them may begin with no record."""
+    table: list[Row] = [(0, 100 * i, 60, f"{20_000 + 7 * i}M", 0) for i in range(5)]
+    table += [(0, 200_000, 60, "90M", 0), (1, 70_000, 60, "90M", 16)]
+    path = write_alignments(tmp_path / "long.bam", table, csi=csi)
+    file = inspect_alignments(path)
+    found = [row for stretch in stretches(file, WANTED, 1) for row in rows(file, stretch)]
+    assert found == rows_of_pysam(path)
+    assert len(found) == 7
+
+
+@pytest.mark.parametrize("begin", [0, 20_000, 150_000, 200_050, 299_999])
+def test_stretches__have_all_that_reaches_into_what_is_wanted(some: str, begin: int) -> None:
+    file, end = inspect_alignments(some), min(begin + 40_000, 300_000)
+    found = [r for s in stretches(file, {0: (begin, end)}, 1) for r in rows(file, s)]
+    wanted = [r for r in rows_of_pysam(some) if r[0] == 0 and r[1] < end and r[2] > begin]
+    assert set(wanted) <= set(found)
+    assert all(row[1] < end for row in found)
+    assert len(found) == len(set(found)) or len(wanted) != len(set(wanted))
+
+
 def test_reads__as_long_as_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bam, "BLOCK", 1000)
     table: list[Row] = [(0, 5, 60, "50000M", 0), (0, 6, 60, "10M", 16), (0, 7, 60, "70000M", 0)]
@@ -80,7 +125,9 @@ def test_reads__as_long_as_several_blocks(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_reads__without_any(tmp_path: Path) -> None:
     path = write_alignments(tmp_path / "none.bam", [])
-    assert rows(inspect_alignments(path)) == []
+    file = inspect_alignments(path)
+    assert stretches(file, WANTED, 1) == []
+    assert rows(file) == []
 
 
 # ---- what is wrong with files ------------------------------------------------------------------
@@ -125,7 +172,7 @@ def test_reads__a_damaged_record(some: str, tmp_path: Path, field: int, value: i
     def damage(content: bytearray) -> None:
         content[at : at + 4] = value.to_bytes(4, "little", signed=True)
 
-    with pytest.raises(InputError, match="is damaged: it has a record that none can be"):
+    with pytest.raises(InputError, match="is damaged, or its index belongs to another file"):
         rows(inspect_alignments(cut_in_content(some, tmp_path, damage)))
 
 
@@ -138,28 +185,70 @@ def test_reads__a_flipped_bit_is_seen(some: str, tmp_path: Path) -> None:
 
 
 def test_reads__unsorted_records_only_where_order_matters(tmp_path: Path) -> None:
-    path = write_alignments(tmp_path / "unsorted.bam", random_rows(50)[44::-1])
-    total = sum(len(block) for block in bam.reads(path, len(REFERENCES), ordered=False))
+    path = write_alignments(tmp_path / "unsorted.bam", random_rows(50)[44::-1], index=False)
+    total = sum(len(block) for block in bam.reads(path, len(REFERENCES), WHOLE, ordered=False))
     assert total == len(rows_of_pysam(path)) > 0
     with pytest.raises(InputError, match="is not sorted by position: run `samtools sort`"):
         rows(inspect_alignments(path))
 
 
+def test_index__of_another_file(some: str, tmp_path: Path) -> None:
+    fewer = write_alignments(tmp_path / "fewer.bam", [], REFERENCES[:2])
+    Path(fewer + ".bai").replace(some + ".bai")
+    with pytest.raises(InputError, match=r"bai: is damaged, or not the index of .*some\.bam"):
+        stretches(inspect_alignments(some), WANTED, 1)
+
+
+def test_index__of_a_larger_file(some: str, tmp_path: Path) -> None:
+    """Its entries stand behind the end: that is not an empty file."""
+    larger = write_alignments(tmp_path / "larger.bam", random_rows(9000, longest=900))
+    Path(larger + ".bai").replace(some + ".bai")
+    file = inspect_alignments(some)
+    with pytest.raises(InputError, match=r"some\.bam\.bai: is damaged, or not the index of"):
+        stretches(file, WANTED, 1)
+    beyond = Stretch(0, 1 << 40, Path(some).stat().st_size + 1 << 16)
+    with pytest.raises(InputError, match=r"is damaged, or its index belongs"):
+        rows(file, beyond)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Of a small file and its indexes, decompressed; `place` is for damaged ones."""
+
+    records: bytes
+    indexes: tuple[bytes, bytes]
+    place: Path
+
+
 @pytest.fixture(scope="module")
-def records(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Records of a small file, decompressed."""
-    path = write_alignments(tmp_path_factory.mktemp("small") / "small.bam", random_rows(30))
-    return pysam.BGZFile(path, "rb").read()[header_size(path) :]
+def small(tmp_path_factory: pytest.TempPathFactory) -> Contents:
+    folder = tmp_path_factory.mktemp("small")
+    path = write_alignments(folder / "small.bam", random_rows(30))
+    pysam.index("-c", path)
+    content, bai, csi = (pysam.BGZFile(path + s, "rb").read() for s in ("", ".bai", ".csi"))
+    return Contents(content[header_size(path) :], (bai, csi), folder / "damaged")
 
 
 @given(st.data())
-def test_reads__damaged_anywhere_are_an_answer(records: bytes, data: st.DataObject) -> None:
-    content = bytearray(records)
+def test_index__damaged_anywhere_is_an_answer(small: Contents, data: st.DataObject) -> None:
+    """Numba checks no bounds: what is read must be checked. A changed offset may go unseen here."""
+    content, path = bytearray(data.draw(st.sampled_from(small.indexes))), small.place
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(4, len(content) - 1))
+        content[at] = data.draw(st.sampled_from([0, 1, 127, 128, 255]))
+    path.write_bytes(content)
+    with contextlib.suppress(InputError):
+        read_index(str(path))
+
+
+@given(st.data())
+def test_reads__damaged_anywhere_are_an_answer(small: Contents, data: st.DataObject) -> None:
+    content = bytearray(small.records)
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     raw, last = np.frombuffer(bytes(content), np.uint8), np.full(1, bam.NOWHERE, np.int64)
     with contextlib.suppress(InputError):
-        found, stop = bam._parse("x.bam", raw, len(REFERENCES), False, last)
+        found, stop, _ = bam._parse("x.bam", raw, len(REFERENCES), WHOLE, False, last)
         assert 0 <= stop <= len(content)
         assert ((found.chrom >= 0) & (found.chrom < len(REFERENCES))).all()
 
@@ -192,3 +281,46 @@ def test_header__with_absurd_numbers_is_refused(
         inspect_alignments(str(path))
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
     tracemalloc.stop()
+
+
+def test_index__with_an_offset_beyond_every_file_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "a.bam.bai"
+    first = b"BAI\1" + _int32(1, 1, 4681, 1) + bytes(16)
+    path.write_bytes(first + _int32(1) + (2**64 - 1).to_bytes(8, "little"))
+    with pytest.raises(InputError, match="the index is damaged"):
+        read_index(str(path))
+
+
+@pytest.mark.parametrize("cut", [3, 6, 100, -40])
+@pytest.mark.parametrize("csi", [False, True], ids=["bai", "csi"])
+def test_index__that_is_cut(tmp_path: Path, csi: bool, cut: int) -> None:
+    write_alignments(tmp_path / "some.bam", random_rows(500), csi=csi)
+    path = tmp_path / ("some.bam.csi" if csi else "some.bam.bai")
+    content = path.read_bytes()
+    if csi:
+        content = pysam.BGZFile(str(path), "rb").read()  # a plain one is as good
+    path.write_bytes(content[:cut])
+    with pytest.raises(InputError, match=r"ends early|is no index"):
+        read_index(str(path))
+
+
+def test_index__entries_ascend(some: str) -> None:
+    for entries in read_index(some + ".bai"):
+        assert (np.diff(entries.position) > 0).all()
+        assert (np.diff(entries.offset) >= 0).all()
+
+
+def test_stretches__small_references_share_one(tmp_path: Path) -> None:
+    """An assembly may have thousands of them; those not asked for are not read at the ends."""
+    references = [(f"contig{i}", 2000) for i in range(300)]
+    table: list[Row] = [(i, 7 * j, 60, "90M", 0) for i in range(300) for j in range(10)]
+    file = inspect_alignments(write_alignments(tmp_path / "contigs.bam", table, references))
+    wanted = {i: (0, 2000) for i in range(40, 300) if i % 50}
+    (stretch,) = stretches(file, wanted, 1 << 30)
+    found = rows(file, stretch)
+    assert {row[0] for row in found} == set(range(40, 300))
+    many = stretches(file, wanted, 1)
+    assert len(many) > 1
+    assert [row for s in many for row in rows(file, s) if row[0] in wanted] == [
+        row for row in found if row[0] in wanted
+    ]

@@ -23,7 +23,7 @@ def cram(tmp_path: Path, some: str) -> str:
 
 
 @pytest.mark.parametrize("options", [
-    {}, {"remove_duplicates": True}, {"get_width": True},
+    {}, {"index": False}, {"remove_duplicates": True}, {"get_width": True},
     {"stranded_start": True, "min_mapq": 0}, {"window": 4000, "chromosomes": ["chr3", "chr2"]},
 ])  # fmt: skip
 def test_cram__counts_as_the_bam_file_without_its_reference(
@@ -45,7 +45,7 @@ def containers_of(path: str) -> list[int]:
 
 
 @pytest.mark.parametrize("version", ["2.1", "3.0", "3.1"])
-def test_cram__that_is_cut_between_containers_is_refused(
+def test_cram__that_is_cut_between_containers_is_refused_with_an_index_and_without(
     tmp_path: Path, refused: Run, version: str
 ) -> None:
     fasta = write_fasta(tmp_path / "reference.fa")
@@ -57,7 +57,8 @@ def test_cram__that_is_cut_between_containers_is_refused(
     size = len(cram_file.END_2 if version == "2.1" else cram_file.END_3)
     for stop in (*containers, len(whole) - size, len(whole) - 1):
         Path(path).write_bytes(whole[:stop])
-        assert refused(path) == f"{path}: {TRUNCATED}"
+        for options in ((), ("--no-index",)):
+            assert refused(path, *options) == f"{path}: {TRUNCATED}"
 
 
 TRUNCATED = "ends early: the file is truncated (its end marker is missing)"
@@ -89,6 +90,17 @@ def test_cram__of_version_2_0_has_no_end_marker(tmp_path: Path, refused: Run) ->
     assert count(path, window=7000).values[:, 0].tolist() == in_windows(ROWS, 7000)
     Path(path).write_bytes(whole[:-500])
     assert refused(path) == f"{path}: cannot be decoded: truncated file"
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 50])
+def test_cram__needs_no_index_and_none_is_made(cram: str, content: bytes) -> None:
+    """One of 0 bytes, or of another file, changes nothing."""
+    index = Path(cram + ".crai")
+    for before in (content, None):
+        index.write_bytes(before) if before is not None else index.unlink()
+        found = count(cram, window=7000, max_chunk_bytes=1)
+        assert found.values[:, 0].tolist() == in_windows(ROWS, 7000)
+        assert index.exists() == (before is not None)
 
 
 @pytest.mark.parametrize("damage", [2, 4, 10])

@@ -1,6 +1,7 @@
-"""R's counts through the real command."""
+"""R's counts through the real command: whole, cut at every entry of the index, on workers."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,11 @@ FLAGS = {
 }
 VALUES = {"WL": "--window", "min.mapq": "--min-mapq", "read.width": "--read-width"}
 LISTS = {"refSeqNames": "--chromosomes", "sampleNames": "--sample-names"}
+WAYS = [
+    pytest.param((), id="whole"),
+    pytest.param(("--max-chunk-bytes", "1"), id="every entry"),
+    pytest.param(("--no-index",), id="no index"),
+]
 
 # What R stops at, or answers with zeros, and ours does not: see docs/count.md.
 NO_CHROMOSOME = {("bam_segments", "call_25")}
@@ -42,10 +48,12 @@ def calls(golden: Path) -> Callable[[str], list[Call]]:
 
 @pytest.fixture
 def count(golden: Path, tmp_path: Path) -> Run:
-    """The table that the command writes for a call."""
+    """The table that the command writes for a call. The files are copies: indexes may be made."""
 
     def run(folder: str, call: Call, *options: str) -> Counts:
-        files = [str(golden / "cnv" / folder / name) for name in call["bams"]]
+        for path in (golden / "cnv" / folder).glob("*.ba*"):
+            shutil.copyfile(path, tmp_path / path.name)
+        files = [str(tmp_path / name) for name in call["bams"]]
         output = str(tmp_path / "counts.parquet")
         arguments = ["count", *files, *_options(call, tmp_path), "-q", "-o", output, *options]
         cli.cli.main(arguments, standalone_mode=False)
@@ -89,15 +97,16 @@ def rows(counts: Counts) -> list[tuple[Any, ...]]:
     return list(zip(names, *columns, strict=True))
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_count__gives_the_rows_of_r(
-    golden: Path, calls: Callable[[str], list[Call]], count: Run, folder: str
+    golden: Path, calls: Callable[[str], list[Call]], count: Run, folder: str, way: tuple[str, ...]
 ) -> None:
     compared = 0
     for call in calls(folder):
         place = (folder, call["id"])
         if call["error"] is None and place not in NO_CHROMOSOME | NO_SUCH_QUALITY:
-            found = count(folder, call, "--compat", "r")
+            found = count(folder, call, "--compat", "r", *way)
             assert rows(found) == expected(golden, folder, call), call["id"]
             compared += 1
     assert compared == FOLDERS[folder]
@@ -109,8 +118,8 @@ def test_count__is_the_same_on_two_workers(
 ) -> None:
     for folder, number in (("bam_windows", 0), ("bam_windows", 26), ("bam_segments", 6)):
         call = calls(folder)[number]
-        found = count(folder, call, "--compat", "r", "--scheduler", scheduler)
-        assert rows(found) == expected(golden, folder, call)
+        spread = ("--scheduler", scheduler, "--max-chunk-bytes", "1")
+        assert rows(count(folder, call, "--compat", "r", *spread)) == expected(golden, folder, call)
 
 
 def test_unmapped_reads__never_count_where_r_stops(
@@ -168,8 +177,12 @@ def test_windows__are_right_by_default(
 
 
 def test_a_file_without_index__is_counted_where_r_stops(
-    calls: Callable[[str], list[Call]], count: Run
+    calls: Callable[[str], list[Call]], count: Run, tmp_path: Path
 ) -> None:
     call = calls("bam_segments")[27]
     assert "failed to load BAM index" in call["error"]
-    assert count("bam_segments", call).values.sum() > 0
+    read = count("bam_segments", call, "--no-index")
+    assert not (tmp_path / "noindex.bam.bai").exists()
+    assert rows(count("bam_segments", call)) == rows(read)
+    assert (tmp_path / "noindex.bam.bai").exists()
+    assert read.values.sum() > 0

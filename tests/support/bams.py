@@ -38,24 +38,36 @@ def write_alignments(
     path: Path,
     rows: Iterable[Row],
     references: Sequence[tuple[str, int]] = REFERENCES,
+    index: bool = True,
+    csi: bool = False,
     fasta: Path | None = None,
     version: str = "3.0",
 ) -> str:
     """Write a BAM file, or a CRAM file where a FASTA file is given; return its path."""
     if fasta:
         _write(path, rows, references, fasta, version)
-    else:
-        path.write_bytes(_bam(tuple(rows), tuple(references)))
+        if index:
+            pysam.index(str(path))
+        return str(path)
+    content, bai_or_csi = _bam(tuple(rows), tuple(references), index, csi)
+    path.write_bytes(content)
+    if index:
+        Path(f"{path}.{'csi' if csi else 'bai'}").write_bytes(bai_or_csi)
     return str(path)
 
 
 @cache
-def _bam(rows: tuple[Row, ...], references: tuple[tuple[str, int], ...]) -> bytes:
-    """Return a BAM file, which many tests want of the same rows."""
+def _bam(
+    rows: tuple[Row, ...], references: tuple[tuple[str, int], ...], index: bool, csi: bool
+) -> tuple[bytes, bytes]:
+    """Return a BAM file and its index, which many tests want of the same rows."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "some.bam"
         _write(path, rows, references, None, "")
-        return path.read_bytes()
+        if not index:
+            return path.read_bytes(), b""
+        pysam.index(*(["-c"] if csi else []), str(path))
+        return path.read_bytes(), Path(f"{path}.{'csi' if csi else 'bai'}").read_bytes()
 
 
 def _write(

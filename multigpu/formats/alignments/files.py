@@ -1,16 +1,24 @@
-"""BAM and CRAM files: their references and their reads."""
+"""BAM and CRAM files: their references, indexes of BAM files, how they are cut, their reads."""
 
 import logging
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, several
-from multigpu.formats.alignments import bam, cram
+from multigpu.formats.alignments import bam, bam_index, cram
+from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.sources import read_beginning
 from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.formats.tables.sam import SAM, advise_on_sam
+from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.types import Reads
 
 logger = logging.getLogger(__name__)
@@ -18,6 +26,7 @@ logger = logging.getLogger(__name__)
 Reference = tuple[str, int]  # name and length in bases
 
 MODULES = {"bam": bam, "cram": cram}
+SUFFIXES = (".bai", ".csi")  # of indexes
 RG = "@RG"  # as the name of samples: that in each file's read groups
 
 
@@ -25,12 +34,14 @@ RG = "@RG"  # as the name of samples: that in each file's read groups
 class AlignmentFile:
     """File of alignments.
 
-    kind  "bam" or "cram"
+    kind   "bam" or "cram"
+    index  the path of the index of a BAM file, None to read the whole file
     """
 
     path: str
     kind: str
     references: tuple[Reference, ...]
+    index: str | None
 
 
 def inspect_alignments(path: str) -> AlignmentFile:
@@ -43,7 +54,7 @@ def inspect_alignments(path: str) -> AlignmentFile:
     for kind, module in MODULES.items():
         if start.startswith(module.MAGIC):
             module.check_end(path)
-            return AlignmentFile(path, kind, tuple(module.references(path)))
+            return AlignmentFile(path, kind, tuple(module.references(path)), _index_of(path))
     raise InputError(path, "is neither BAM nor CRAM")
 
 
@@ -61,13 +72,22 @@ def sample_of(file: AlignmentFile) -> str:
     raise InputError(file.path, f"{problem}: give {option('sample_names')} NAME,…")
 
 
-def reads(alignments: AlignmentFile, ordered: bool) -> Iterator[Reads]:
-    """Yield the mapped reads of a file, block by block.
+def _index_of(path: str) -> str | None:
+    """Return the path of the index of a BAM file, `x.bam.bai` or `x.bai`, or None."""
+    for suffix in SUFFIXES:
+        for name in (path + suffix, str(Path(path).with_suffix(suffix))):
+            if Path(name).is_file():
+                return name
+    return None
+
+
+def reads(alignments: AlignmentFile, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
+    """Yield the mapped reads of a stretch, block by block.
 
     ordered  raise InputError where the records are not sorted by position
     """
     if alignments.kind == "bam":
-        return bam.reads(alignments.path, len(alignments.references), ordered)
+        return bam.reads(alignments.path, len(alignments.references), stretch, ordered)
     return cram.reads(alignments.path, ordered)
 
 
@@ -142,3 +162,65 @@ def numbers_of(names: Sequence[str], file: AlignmentFile, rename: bool, source: 
             raise InputError(source, problem)
         found[number] = name
     return list(found)
+
+
+# ---- cutting ----------------------------------------------------------------------------------
+
+
+def cut(
+    file: AlignmentFile, wanted: Mapping[int, tuple[int, int]], size: int
+) -> tuple[list[Stretch], dict[int, int | None]]:
+    """Return pieces of a file that hold all reads which may reach into what is wanted.
+
+    With them goes how many mapped reads the index tells of the references that are read wholly.
+
+    wanted  for references by number, where the first region begins and the last one ends
+    size    stored bytes of a piece, about
+
+    Raises InputError for an index that is damaged, or of another file.
+    """
+    if file.index is None:
+        return [bam.WHOLE], {}
+    if Path(file.index).stat().st_mtime < Path(file.path).stat().st_mtime:
+        logger.warning("multigpu: %s is older than the file it belongs to", file.index)
+    entries = bam_index.read_index(file.index)
+    _check_index(file, entries)
+    with_reads = [number for number, each in enumerate(entries) if len(each.offset)]
+    stored = sorted(with_reads, key=lambda number: int(entries[number].offset[0]))
+    numbers = [number for number in stored if number in wanted]
+    smallest = [_between(number, entries[number], *wanted[number]) for number in numbers]
+    begin, end, offset = np.concatenate([np.empty((3, 0), np.int64), *smallest], axis=1)
+    piece = (offset >> 16) // size
+    if stored != with_reads:  # in another order than in the header: each alone
+        piece = piece * len(entries) + (begin >> POSITION_BITS)
+    first = np.flatnonzero(np.diff(piece, prepend=-1))
+    last = np.flatnonzero(np.diff(piece, append=-1))
+    columns = (begin[first].tolist(), end[last].tolist(), offset[first].tolist())
+    whole = [n for n in numbers if wanted[n][0] == 0 and wanted[n][1] >= file.references[n][1]]
+    stretches = [Stretch(*row) for row in zip(*columns, strict=True)]
+    return stretches, {number: entries[number].mapped for number in whole}
+
+
+def index_error(file: AlignmentFile) -> InputError:
+    """Return the error of an index that does not tell what its file has."""
+    cure = f"`samtools index {shlex.quote(file.path)}` makes it again"
+    cure += f", {option('index', on=False)} does without"
+    return InputError(f"{file.index}", f"is damaged, or not the index of {file.path}: {cure}")
+
+
+def _check_index(file: AlignmentFile, entries: Sequence[bam_index.Entries]) -> None:
+    """Raise InputError where the file goes on after the last record that the index knows."""
+    last = max((each.end for each in entries), default=0)
+    wrong = len(entries) != len(file.references) or last >> 16 > Path(file.path).stat().st_size
+    with suppress(InputError):
+        if not wrong and not bam.has_more(file.path, last):
+            return
+    raise index_error(file)
+
+
+def _between(number: int, entries: bam_index.Entries, begin: int, end: int) -> NDArray[np.int64]:
+    """Return the stretches between entries of a reference: int64[3, n], begin, end and offset."""
+    first = int(np.searchsorted(entries.position, begin, "right")) - 1
+    stop = int(np.searchsorted(entries.position, end))
+    borders = np.r_[0, entries.position[first + 1 : stop], end] + bam.place(number, 0)
+    return np.stack([borders[:-1], borders[1:], entries.offset[first:stop]])

@@ -35,6 +35,7 @@ def command(request: CountRequest, out: CountOutput, reporting: Reporting) -> No
     check_table(output)
     options, paths = request.options, request.paths
     inputs = [*given, *paths, *([str(options.regions)] if options.regions else [])]
+    inputs += [f"{path}{suffix}" for path in paths for suffix in (".bai", ".csi", ".crai")]
     keep_inputs(inputs, *outputs, given=given, kind=ALIGNMENTS)
     job = CountJob(paths, options, request.run)
     with reporting.notes(), reporting.watch(job, "count", partial(reads_found, job), output):

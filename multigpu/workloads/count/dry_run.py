@@ -13,11 +13,13 @@ def plan_of(request: CountRequest) -> Shown:
     """Return what would be counted; no read is looked at."""
     job = CountJob(request.paths, request.options, request.run)
     files = [
-        {"path": f.path, "sample": name, "bytes": Path(f.path).stat().st_size}
+        {"path": f.path, "sample": name, "bytes": Path(f.path).stat().st_size, "index": f.index}
         for f, name in zip(job.files, job.samples, strict=True)
     ]
     lines = [f"counts        {number_of(len(files), 'sample')} × {len(job.regions):,} regions"]
-    lines += [f"{each['path']}: {each['sample']}, {each['bytes']:,} bytes" for each in files]
+    for each in files:
+        index = f"index {each['index']}" if each["index"] else "no index"
+        lines.append(f"{each['path']}: {each['sample']}, {each['bytes']:,} bytes, {index}")
     lines += [f"note          {note}" for note in job.notes]
     notes = [spelled(note) for note in job.notes]
     return {"regions": len(job.regions), "files": files, "notes": notes}, lines

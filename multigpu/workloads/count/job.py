@@ -1,16 +1,22 @@
 """The job of a count: files looked at, cut into spans, counted on CPUs."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from multigpu.errors import UsageError
+from multigpu.cluster.engine.plan import balanced
+from multigpu.errors import UsageError, several
 from multigpu.formats.alignments.files import (
+    AlignmentFile,
+    cut,
+    index_error,
     inspect_alignments,
 )
 from multigpu.formats.tables.counts import Counts
@@ -19,7 +25,7 @@ from multigpu.run.options import RunOptions
 from multigpu.workloads.count.files import choose_references, choose_regions, choose_sample_names
 from multigpu.workloads.count.kept_counts import KeptCounts
 from multigpu.workloads.count.options import CountOptions
-from multigpu.workloads.count.plan import CountSpan
+from multigpu.workloads.count.plan import CountSpan, counted_ranges
 from multigpu.workloads.count.work import CountPart, CountWorkload
 
 
@@ -41,9 +47,16 @@ class CountJob(Job):
         self.options = options
         self.files = [inspect_alignments(path) for path in paths]
         self.samples = choose_sample_names(self.files, options.sample_names)
-        self.regions, self.notes = choose_regions(self.files[0], options)
+        self.regions, notes = choose_regions(self.files[0], options)
+        bare = [file.path for file in self.files if file.kind == "bam" and file.index is None]
+        if bare and options.index:
+            notes = (*notes, f"no index, so one thread reads the whole file: {several(bare)}")
+        self.notes = notes
         self.references = choose_references(self.files, self.regions, options)
         self.reads = 0  # mapped reads seen so far
+        # Mapped reads of each file: by its index, and those seen.
+        self._told: dict[int, tuple[AlignmentFile, dict[int, int | None]]] = {}
+        self._mapped: dict[int, NDArray[np.int64]] = {}
 
     @property
     def lengths(self) -> dict[str, int]:
@@ -67,10 +80,10 @@ class CountJob(Job):
                 values[:, number] = counts
             else:
                 missing.append(number)
-        for part in self._parts(missing):
-            values[:, part.file] = part.counts
-            if kept := every.get(self.references[part.file]):
-                kept.put(self.files[part.file].path, part.counts)
+        for number in _fill_columns(self._parts(missing), missing, values):
+            self._check_mapped(number)
+            if kept := every.get(self.references[number]):
+                kept.put(self.files[number].path, values[:, number])
         empty = [
             f"{self.files[number].path}: no read counts: {self.samples[number]} is all zero"
             for number in np.flatnonzero(~values.any(axis=0)).tolist()
@@ -78,7 +91,7 @@ class CountJob(Job):
         return Counts(self.regions, self.samples, values, (*self.notes, *empty))
 
     def _parts(self, numbers: Sequence[int]) -> Iterator[CountPart]:
-        """Yield the counts of the files of these numbers, in order."""
+        """Yield the parts of the files of these numbers, in order."""
         if not numbers:
             return
         files = self.files
@@ -95,7 +108,46 @@ class CountJob(Job):
                 options=self.options.counting,
                 expected=crew.expected,
             )
-            spans = self.skip_finished(map(CountSpan, numbers))
+            stored = sum(Path(file.path).stat().st_size for file in counted)
+            chunk_bytes = balanced(stored, self.run.chunk_bytes(), crew.capacity.threads)
+            spans = self.skip_finished(self._spans(numbers, chunk_bytes))
             for outcome in self.run_spans(crew, workload, spans):
-                self.reads += outcome.part.mapped
-                yield outcome.part
+                part = outcome.part
+                self.reads += int(part.mapped.sum())
+                self._mapped[part.file] = part.mapped + self._mapped.get(part.file, 0)
+                yield part
+
+    def _check_mapped(self, number: int) -> None:
+        """Raise InputError where a file has not the mapped reads that its index tells."""
+        file, told = self._told[number]
+        if any(count not in (None, self._mapped[number][key]) for key, count in told.items()):
+            raise index_error(file)
+
+    def _spans(self, numbers: Sequence[int], chunk_bytes: int) -> Iterator[CountSpan]:
+        """Yield the spans of these files, each of which is opened when its turn comes."""
+        for number in numbers:
+            file = self.files[number]
+            if not self.options.index:
+                file = replace(file, index=None)
+            ranges = counted_ranges(self.regions, self.references[number])
+            stretches, mapped = cut(file, ranges, chunk_bytes)
+            self._told[number] = file, mapped
+            for stretch in stretches:
+                yield CountSpan(number, stretch)
+
+
+def _fill_columns(
+    parts: Iterable[CountPart], numbers: Sequence[int], values: NDArray[np.int32]
+) -> Iterator[int]:
+    """Add the parts to the columns of their files; yield the number of each complete column.
+
+    parts    in the order of the files
+    numbers  of the files that are counted, ascending
+    values   int32[regions, files]
+    """
+    waiting = deque(numbers)
+    for part in parts:
+        while waiting[0] < part.file:
+            yield waiting.popleft()
+        values[part.rows, part.file] += part.counts
+    yield from waiting

@@ -61,6 +61,9 @@ class CountOptions(Options, group="Counting"):
         "none", "auto: treat chromosome names that differ by `chr` as the same."
     )
     compat_r: CompatR = declare(False, COMPAT_R, flag="compat", also=("compat",), default="none")
+    index: bool = declare(
+        True, "Use the indexes of BAM files that have one, or read every file from start to end."
+    )
     min_mapq: int = declare(
         1, "Lowest mapping quality of a read that counts, 0 to 255.", "Q", at_least=0, at_most=255,
         r="min.mapq",

@@ -1,4 +1,4 @@
-"""Counting as a workload: a span is one alignment file, a part the counts from it."""
+"""Counting as a workload: a span is a piece of one alignment file, a part the counts from it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.alignments.files import AlignmentFile, reads
 from multigpu.formats.alignments.regions import Regions
+from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.cpu import Counter
 from multigpu.kernels.counting.types import Counting, Reads
 from multigpu.run.fitness import Expected, require
@@ -17,23 +18,29 @@ from multigpu.workloads.count.plan import CountSpan
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountPart:
-    """Counts from one file.
+    """Counts from one span.
 
-    file    its number
-    counts  int32[regions]  reads in each region
-    mapped  mapped reads, whether they count or not
+    file    number of the file
+    rows    int64[n]  regions that have reads in the span
+    counts  int64[n]  reads in each of these regions
+    mapped  int64[references]  mapped reads in the span, whether they count or not
     """
 
     file: int
-    counts: NDArray[np.int32]
-    mapped: int
+    rows: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    mapped: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedReads:
-    """Reads of a file, decompressed while they are taken."""
+    """Reads of a span, decompressed while they are taken.
+
+    rows  int64[n]  regions that the reads may fall into
+    """
 
     span: CountSpan
+    rows: NDArray[np.int64]
     reads: Iterator[Reads]
 
 
@@ -63,7 +70,7 @@ class CountWorkload:
         return self.files[span.file].path
 
     def correct(self, span: CountSpan | None, part: CountPart) -> None:
-        """Return None: a span is a whole file."""
+        """Return None: every span begins at a record that the index names."""
 
 
 class CountSession(Session[CountSpan, CountPart]):
@@ -73,31 +80,41 @@ class CountSession(Session[CountSpan, CountPart]):
         self.workload = workload
 
     def load(self, span: CountSpan) -> LoadedReads:
-        """Open the file of the span."""
-        workload = self.workload
-        ordered = workload.options.remove_duplicates
-        return LoadedReads(span=span, reads=reads(workload.files[span.file], ordered))
+        """Open the span, and find the regions of the references in it."""
+        stretch, file = span.stretch, self.workload.files[span.file]
+        first, last = stretch.begin >> POSITION_BITS, stretch.end >> POSITION_BITS
+        regions, references = self.workload.regions, self.workload.references[span.file]
+        numbered = [(references[regions.chrom[rows.start]], rows) for rows in regions.blocks]
+        rows = [np.r_[rows] for number, rows in numbered if first <= number <= last]
+        indexed = file.kind == "bam" and stretch.offset > 0
+        ordered = indexed or self.workload.options.remove_duplicates
+        return LoadedReads(
+            span=span, rows=np.concatenate(rows), reads=reads(file, stretch, ordered)
+        )
 
     def compute(self, loaded: LoadedReads) -> CountPart:
-        """Count the reads, block by block."""
-        workload, file = self.workload, loaded.span.file
-        regions = workload.regions
+        """Count the reads, block by block; regions without any are left out: there are many."""
+        workload, rows = self.workload, loaded.rows
+        file, chrom = loaded.span.file, workload.regions.chrom[rows]
+        count = len(workload.files[file].references)
         counter = Counter(
-            chrom=np.array(workload.references[file], np.int32)[regions.chrom],
-            start=regions.start,
-            end=regions.end,
-            references=len(workload.files[file].references),
+            chrom=np.array(workload.references[file], np.int32)[chrom],
+            start=workload.regions.start[rows],
+            end=workload.regions.end[rows],
+            references=count,
             options=workload.options,
         )
-        mapped = 0
+        mapped = np.zeros(count, np.int64)
         for block in loaded.reads:
             counter.add(block)
-            mapped += len(block)
-        return CountPart(file=file, counts=counter.counts().astype(np.int32), mapped=mapped)
+            mapped += np.bincount(block.chrom, minlength=count)
+        counts = counter.counts()
+        touched = np.flatnonzero(counts)
+        return CountPart(file=file, rows=rows[touched], counts=counts[touched], mapped=mapped)
 
     def need(self, loaded: LoadedReads) -> int:
         """Return the bytes of the counts: only one block of reads is in memory at a time."""
-        return 8 * len(self.workload.regions)
+        return 8 * len(loaded.rows)
 
     def finish(self, loaded: LoadedReads, computed: CountPart) -> CountPart:
         """Return what was counted."""

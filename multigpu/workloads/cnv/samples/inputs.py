@@ -154,7 +154,7 @@ def check_counting(given: Iterable[str], cases: CohortInput, controls: CohortInp
     elif "rename" in unused and (controls is not None or given & {"chromosomes", *WITH_NAMES}):
         unused.remove("rename")
     if unused:
-        options = ", ".join(option(name) for name in unused)
+        options = ", ".join(option(name, name != "index") for name in unused)
         raise UsageError(f"{options}: for alignments only, and {cases.name} is a counts table")
 
 
