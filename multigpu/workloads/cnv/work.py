@@ -126,6 +126,7 @@ class CnvSession(Session[CnvSpan, CnvPart]):
                 found = _run(self.on_device, self._put(loaded))
                 results = found.modelled
                 fetches = {n: self.backend.fetch(results[n]) for n in self.fetched if n in results}
+                level = None if found.level is None else self.backend.get(found.level)
         except NotComparable as error:
             if self.options.compat_r:
                 raise
@@ -142,6 +143,7 @@ class CnvSession(Session[CnvSpan, CnvPart]):
             on_device=None,
             modelled={},
             expected=None,
+            level=level,
             matrices=matrices,
             notes=notes,
         )

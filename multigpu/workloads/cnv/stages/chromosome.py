@@ -110,7 +110,7 @@ class Chromosome:
     on_device: Any = None
     modelled: dict[str, Any] = field(default_factory=dict)
     scale: Floats = field(default_factory=lambda: np.empty(0))
-    level: Floats | None = None
+    level: Any = None
     expected: ExpectedCounts | None = None
     common: CommonRegions = field(default_factory=CommonRegions)
     states: States | None = None
