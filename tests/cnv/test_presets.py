@@ -331,6 +331,21 @@ def test_bytes__are_the_same_in_pieces_and_on_an_emulated_gpu(
         assert contents(run(counts, *PRESET, *way, folder="emulated")) == one
 
 
+@pytest.mark.emulated
+@pytest.mark.parametrize("segmentation", ["fast", "cbs"])
+def test_bytes__of_cases_by_controls_are_the_same_on_an_emulated_gpu(
+    segmentation: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = of_all_kinds()
+    write_counts(str(tmp_path / "controls.parquet"), some_samples(counts, [*range(2, 12)]))
+    how = ("--model", "reference", "--controls", str(tmp_path / "controls.parquet"))
+    how, cases = (*how, "--segmentation", segmentation), some_samples(counts, [0, 1])
+    one = contents(run(cases, *how, folder="one"))
+    use_emulated_gpu(monkeypatch)
+    for way in ([], ["--max-chunk-bytes", "3000"]):
+        assert contents(run(cases, *how, *way, folder="emulated")) == one
+
+
 @pytest.mark.slow
 @pytest.mark.process
 def test_bytes__are_the_same_with_worker_processes_and_when_resumed(
