@@ -29,6 +29,7 @@ from multigpu.kernels.scan.cpu_sweep import TILE, sweep, tiles_of
 from multigpu.kernels.scan.seeds import CPU, EXPECTED_BASES, SeedPlan, bits_of, plan_seeds
 from multigpu.kernels.scan.types import (
     Chunk,
+    ChunkScanner,
     Hits,
     Limits,
     Patterns,
@@ -62,7 +63,7 @@ class SeedIndex(NamedTuple):
     unseeded: NDArray[np.int64]  # and those without
 
 
-class ExactScanner:
+class ExactScanner(ChunkScanner):
     """Searches chunks for the same patterns. Safe to use from several threads at once.
 
     bases: about how many are going to be searched; nothing but speed depends on it.
@@ -128,10 +129,6 @@ class ExactScanner:
                 tiles[:-before] |= crowded[before:]
             parts.append(sweep(*searched, index.seeded, tiles=tiles, **rules))
         return np.concatenate(parts)
-
-    def seconds(self) -> dict[str, float]:
-        """Return nothing: a scan on a CPU has no steps that are timed."""
-        return {}
 
     def close(self) -> None:
         """Free the buffers."""

@@ -1,4 +1,4 @@
-"""What all searches on a CPU share: a pattern is compared at a place, and hits are kept."""
+"""Comparison of a pattern at one place, and the hits that are kept, for all searches on a CPU."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -235,10 +235,7 @@ class DeviceScanner:
             return lane.find(self, chunk)
 
     def seconds(self) -> dict[str, float]:
-        """Return how long the steps of this thread's last scan took on the device.
-
-        Waiting for other lanes' copies and kernels is in them.
-        """
+        """Return the seconds of `DEVICE_STEPS`; see `ChunkScanner`."""
         lane: ScanLane = self._own.lane
         return lane.seconds()
 

@@ -273,10 +273,15 @@ class ChunkScanner(Protocol):
         """
 
     def seconds(self) -> dict[str, float]:
-        """Return how long the steps of this thread's last scan took on the device."""
+        """Return how long the steps of this thread's last scan took on the device, if it has any.
+
+        Waiting for other threads' copies and kernels is in them.
+        """
+        return {}
 
     def close(self) -> None:
         """Give memory back."""
+        return
 
 
 class TooManyHitsError(MemoryError):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from multigpu.kernels.scan import Chunk, Hits, Limits, Patterns
 from multigpu.kernels.scan.approximate import cpu, seeds
-from multigpu.kernels.scan.approximate.alignment import align, align_without_gaps
+from multigpu.kernels.scan.approximate.alignment import Layouts, align, align_layouts
 from support.scan_cases import array, chunk_of, random_letters
 
 Case = tuple[Chunk, Patterns, Limits, bool]
@@ -62,14 +62,11 @@ def search(
     scanner = backend.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted=wanted)
     hits = scanner.scan(chunk)
     if not edits:
-        compared = align_without_gaps(chunk.offsets, chunk.letters, patterns, hits, strict)
+        layouts = Layouts(patterns.sets, patterns.offsets)
+        compared = align_layouts(chunk.offsets, chunk.letters, layouts, hits, hits.pattern, strict)
         return hits, [text.decode() for text in compared.texts()]
     found = align(chunk.offsets, chunk.letters, patterns, limits, hits, strict)
-    started = Hits(
-        record=hits.record, pattern=hits.pattern, start=found.start, end=hits.end,
-        errors=hits.errors,
-        edge=hits.edge,
-    )  # fmt: skip
+    started = replace(hits, start=found.start)
     order = np.lexsort((hits.pattern, hits.end, found.start, hits.pattern // patterns.strands,
                         hits.record))  # fmt: skip
     texts = found.texts()

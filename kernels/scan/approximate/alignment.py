@@ -84,21 +84,6 @@ def align(
     return found._replace(cigar=found.cigar[: found.offsets[-1]])
 
 
-def align_without_gaps(
-    offsets: NDArray[np.int64],
-    letters: NDArray[np.uint8],
-    patterns: Patterns,
-    hits: Hits,
-    strict: bool,
-) -> HitAlignments:
-    """Return the alignments of hits without insertions and deletions; see `align`.
-
-    Bases of the pattern that hang over an end of the record are deletions there.
-    """
-    layouts = Layouts(patterns.sets, patterns.offsets)
-    return align_layouts(offsets, letters, layouts, hits, hits.pattern, strict)
-
-
 class Layouts(NamedTuple):
     """Columns of alignments, layout after layout.
 
@@ -121,7 +106,11 @@ def align_layouts(
     layout: NDArray[np.int32],
     strict: bool,
 ) -> HitAlignments:
-    """Return the alignments of hits that have these layouts; see `align_without_gaps`."""
+    """Return the alignments of hits that have these layouts, one for each; see `align`.
+
+    Hits with mismatches alone have `Layouts(patterns.sets, patterns.offsets)`. Bases of the pattern
+    that hang over an end of the record are deletions there.
+    """
     longest = int(np.diff(layouts.borders).max(initial=0))
     run_bytes = len(str(longest)) + 1
     found = HitAlignments(

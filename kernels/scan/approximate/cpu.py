@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from multigpu.kernels.scan.approximate import cpu_edits, cpu_seeds, seeds
 from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
 from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
-from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
+from multigpu.kernels.scan.approximate.pieces import WHOLE, EditScanner, Piece
 from multigpu.kernels.scan.approximate.verification import find_hits
 from multigpu.kernels.scan.cpu_hits import Samples
 from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
@@ -20,7 +20,7 @@ COSTS = seeds.CPU
 PIECE = 64  # bases of a pattern that `cpu_edits.py` looks for together
 
 
-class ErrorScanner:
+class ErrorScanner(EditScanner):
     """Searches chunks for the same patterns. Safe to use from several threads at once.
 
     edits   whether insertions and deletions count, too, and not mismatches alone
@@ -58,13 +58,6 @@ class ErrorScanner:
         """
         hits = self._find_edits(chunk, piece) if self.edits else self._find_mismatches(chunk)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
-
-    def seconds(self) -> dict[str, float]:
-        """Return nothing: a scan on a CPU has no steps that are timed."""
-        return {}
-
-    def close(self) -> None:
-        """Do nothing: no memory is kept."""
 
     def _pack(self, chunk: Chunk) -> Samples:
         planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)

@@ -12,7 +12,7 @@ from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.sources import Source, first_files
 from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
 from multigpu.kernels.scan import Hits, Patterns, allowed_bases
-from multigpu.kernels.scan.approximate.alignment import align_without_gaps
+from multigpu.kernels.scan.approximate.alignment import Layouts, align_layouts
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.patterns import searched_errors
@@ -198,7 +198,9 @@ class RowMaker:
         if has_gaps or "cigar" not in self.needs:
             return matches.cigars
         strict, hits = self._options.sample_n == "mismatch", matches.hits
-        return align_without_gaps(view.offsets, view.letters, self._patterns, hits, strict).texts()
+        layouts = Layouts(self._patterns.sets, self._patterns.offsets)
+        found = align_layouts(view.offsets, view.letters, layouts, hits, hits.pattern, strict)
+        return found.texts()
 
 
 def letters_of(pieces: Pieces, records: Numbers, starts: Numbers, ends: Numbers) -> list[bytes]:

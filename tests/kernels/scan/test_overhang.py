@@ -13,7 +13,7 @@ from support.scan_cases import chunk_of, random_letters
 
 from multigpu.kernels.bases import encode
 from multigpu.kernels.scan import Chunk, Limits, Patterns
-from multigpu.kernels.scan.approximate.alignment import align_without_gaps
+from multigpu.kernels.scan.approximate.alignment import Layouts, align_layouts
 from multigpu.kernels.scan.approximate.reference import agree
 from multigpu.kernels.scan.overhang import OverhangSearch
 
@@ -97,11 +97,12 @@ def test_hits__are_those_of_all_places(case: Case) -> None:
     got = dict(zip(places, hits.errors.tolist(), strict=True))
     assert len(got) == len(places)
     assert got == {place: errors for place, (errors, _) in expected.items()}
-    texts = align_without_gaps(chunk.offsets, chunk.letters, patterns, hits, strict).texts()
-    for (record, *rest, start, end), text in zip(places, texts, strict=True):
+    layouts = Layouts(patterns.sets, patterns.offsets)
+    found = align_layouts(chunk.offsets, chunk.letters, layouts, hits, hits.pattern, strict)
+    for (record, *rest, start, end), text in zip(places, found.texts(), strict=True):
         errors, steps = expected[record, *rest, start, end]
-        found = "".join(step * int(many) for many, step in re.findall(r"(\d+)(\D)", text.decode()))
-        assert (found.count("X"), found.count("D")) == (errors, steps.count("D"))
+        shown = "".join(step * int(many) for many, step in re.findall(r"(\d+)(\D)", text.decode()))
+        assert (shown.count("X"), shown.count("D")) == (errors, steps.count("D"))
         # Where all of a record is seen, there may be several ways.
         is_all = end - start == chunk.offsets[record + 1] - chunk.offsets[record]
-        assert found == steps or is_all
+        assert shown == steps or is_all
