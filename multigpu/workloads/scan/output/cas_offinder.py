@@ -12,7 +12,7 @@ from multigpu import __version__
 from multigpu.kernels.bases import COMPLEMENTARY_LETTERS
 from multigpu.workloads.scan.batch import spelled_out
 from multigpu.workloads.scan.output.cfd import GAP, cfd_scores
-from multigpu.workloads.scan.output.columns import (
+from multigpu.workloads.scan.output.row_lines import (
     Columns,
     ScanRows,
     bulges_of,
