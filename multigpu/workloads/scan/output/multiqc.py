@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-from multigpu.workloads.scan.output.record_paths import bare_name
+from multigpu.workloads.scan.output.record_sink import bare_name
 from multigpu.workloads.scan.output.row_lines import decoded
 from multigpu.workloads.scan.tally import DIGITS, Tallies
 

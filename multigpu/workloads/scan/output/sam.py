@@ -212,8 +212,7 @@ def _reads_of(batch: Batch) -> list[bytes]:
 
 def _count_matching(cigars: Sequence[bytes]) -> NDArray[np.int64]:
     """Return the number of bases that match in each alignment."""
-    counts = {each: sum(map(int, MATCHING.findall(each))) for each in set(cigars)}
-    return np.array([counts[each] for each in cigars], np.int64)
+    return np.array([sum(map(int, MATCHING.findall(each))) for each in cigars], np.int64)
 
 
 def _shown(rows: ScanRows) -> Sequence[bytes]:
@@ -221,8 +220,7 @@ def _shown(rows: ScanRows) -> Sequence[bytes]:
     cigars = rows.batch.cigar
     if "plain_cigar" not in rows.requested:
         return cigars
-    plain = {each: PLACED.sub(_as_m, each) for each in set(cigars)}
-    return [plain[each] for each in cigars]
+    return [PLACED.sub(_as_m, each) for each in cigars]
 
 
 def _as_m(run: re.Match[bytes]) -> bytes:
