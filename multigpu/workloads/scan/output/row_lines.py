@@ -31,23 +31,22 @@ class ScanRows:
     files: Sequence[str] = ()
 
 
-# ---- lines ------------------------------------------------------------------------------------
-
-
 # A column of a line: the same bytes in every row, whole numbers, or texts.
 Column = bytes | NDArray[np.integer[Any]] | Sequence[bytes]
 
 
 def lines_of(*columns: Column) -> bytes:
     """Return a line for each row, made of these columns from left to right; the last ends it."""
-    line, values = b"", []
+    line, values = b"", list[Sequence[Any]]()
     for column in columns:
         if isinstance(column, bytes):
             line += column.replace(b"%", b"%%")
+        elif isinstance(column, np.ndarray):
+            line += b"%d"
+            values.append(column.tolist())
         else:
-            is_number = isinstance(column, np.ndarray)
-            line += b"%d" if is_number else b"%b"
-            values.append(column.tolist() if isinstance(column, np.ndarray) else column)
+            line += b"%b"
+            values.append(column)
     return b"".join([line % row for row in zip(*values, strict=True)])
 
 
