@@ -128,7 +128,7 @@ OLD_QUALITIES = "…below '@', as in old Illumina files, which need --phred-offs
     [
         ("reads.fq -s sig.fa", []),
         ("reads.fq -s long.fa", [
-            f"no signature can occur: the shortest has 320 bases and is {NOT_LONGER}; {SWAPPED}"]),
+            f"1 of 1 signatures cannot occur: they are {NOT_LONGER}, e.g. 'contig' with 320;…"]),
         ("reads.fq -s sig.fa -s long.fa", [
             f"1 of 2 signatures cannot occur: they are {NOT_LONGER}, e.g. 'contig' with 320"]),
         ("reads.fq empty.fq blank.fq -s sig.fa", [
@@ -156,7 +156,7 @@ OLD_QUALITIES = "…below '@', as in old Illumina files, which need --phred-offs
             "samples without a name that have rows: 2; their column is empty"]),
         ("sig.fa -s reads.fq", [
             f"{KINDS}: are the two swapped?",
-            "no signature can occur: the shortest has 5 bases…"]),
+            f"…{SWAPPED}"]),
         ("long.fa -s reads.fq", ["the signatures (…"]),
         ("reads.fq other.fq reads.fq -s sig.fa", [TWICE, SAME_NAMES]),
         ("reads.fq other.fq ./reads.fq -s sig.fa", [TWICE, SAME_NAMES]),

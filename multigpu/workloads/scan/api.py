@@ -12,10 +12,9 @@ from multigpu.run.functions import function_of
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.inputs import expand_inputs, sources_of
 from multigpu.workloads.scan.job import ScanJob
-from multigpu.workloads.scan.output.columns import Columns, ScanRows
 from multigpu.workloads.scan.output.parquet import to_arrow
 from multigpu.workloads.scan.output.registry import FORMATS
-from multigpu.workloads.scan.output.row_lines import COLUMNS, separated
+from multigpu.workloads.scan.output.row_lines import COLUMNS, Columns, ScanRows, separated
 from multigpu.workloads.scan.output.row_sink import BatchSink
 from multigpu.workloads.scan.request import ScanRequest
 

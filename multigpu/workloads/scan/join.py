@@ -167,9 +167,9 @@ class Joiner:
     def _illegal(self, part: ScanPart) -> InputError:
         """Return the error for a letter in a later piece of a record."""
         assert part.illegal_lead is not None
-        position = self._bases + part.illegal_lead.position
+        position, letter = part.illegal_lead
         path = self._sources[part.source].path
-        return illegal_base(path, self._name, part.illegal_lead.letter, position)
+        return illegal_base(path, self._name, letter, self._bases + position)
 
 
 def _key(rows: Batch) -> NDArray[np.int64]:

@@ -185,19 +185,12 @@ def _too_long(signatures: Signatures, options: ScanOptions, longest: int) -> Ite
     count = int((shortest_matches > longest).sum())
     if not count:
         return
-    rest = f"longer than the longest sample ({longest:,} bases)"
-    if count == len(lengths):
-        least = int(lengths.min())
-        yield (
-            f"no signature can occur: the shortest has {least:,} bases and is {rest};"
-            " are samples and signatures swapped?"
-        )
-        return
-    at = int(lengths.argmax())
-    name = quoted(signatures.names[at])
+    at, swapped = int(lengths.argmax()), "; are samples and signatures swapped?"
     yield (
-        f"{count:,} of {len(lengths):,} signatures cannot occur: they are {rest},"
-        f" e.g. {name} with {lengths[at]:,}"
+        f"{count:,} of {len(lengths):,} signatures cannot occur: they are longer than the longest"
+        f" sample ({longest:,} bases), e.g. {quoted(signatures.names[at])} with {lengths[at]:,}"
+        + swapped
+        * (count == len(lengths))
     )
 
 

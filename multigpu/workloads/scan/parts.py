@@ -18,19 +18,6 @@ from multigpu.workloads.scan.tally import Sums, Tally
 ROW_BYTES = 200  # as text or as columns, most of them for the objects of its names
 
 
-@dataclass(frozen=True, kw_only=True)
-class IllegalBase:
-    """A letter that is no base.
-
-    piece     number of the record, or piece of a record, in the span
-    position  in that piece
-    """
-
-    piece: int
-    position: int
-    letter: bytes
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecordPiece:
     """Rows of a record that lies in several spans, from one of them.
@@ -149,7 +136,8 @@ class ScanPart:
     tail          the last record, which may continue in the next span, or None
     error         what stopped the scan in this span, or None
     left_out      records that were read and are none of the samples
-    illegal_lead  an illegal letter in the lead, or None: the record's name stands in another span
+    illegal_lead  position and letter in the lead that is no base, or None: the record's name stands
+                  in another span
     """
 
     source: int
@@ -167,7 +155,7 @@ class ScanPart:
     lead: RecordPiece | None
     tail: RecordPiece | None
     error: InputError | None
-    illegal_lead: IllegalBase | None
+    illegal_lead: tuple[int, bytes] | None
     left_out: int = 0
 
     @property
@@ -178,5 +166,5 @@ class ScanPart:
 
 
 JOURNAL_CLASSES = (
-    ScanPart, RecordPiece, RowStats, Batch, Tally, Sums, ExtractedRecords, IllegalBase, InputError,
+    ScanPart, RecordPiece, RowStats, Batch, Tally, Sums, ExtractedRecords, InputError,
 )  # fmt: skip

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.workload import Place
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.signatures import Signatures
+from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import (
     Chunk,
@@ -32,11 +33,12 @@ from multigpu.kernels.scan.approximate.alignment import align, align_layouts
 from multigpu.kernels.scan.approximate.bulges import Variants
 from multigpu.kernels.scan.approximate.pieces import EditScanner, Piece, Portion, join_halves
 from multigpu.kernels.scan.choice import choose
+from multigpu.kernels.scan.overhang import OverhangSearch
 from multigpu.kernels.scan.types import AT_BEGIN, Wanted
 from multigpu.workloads.scan.ambiguous_bases import LEAST_GAP, ShortGaps
 from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.overhang import RecordEnds
 from multigpu.workloads.scan.patterns import limits_of, longest_match, patterns_of, variants_of
+from multigpu.workloads.scan.views import WithinView
 
 Allocate = Callable[[int], NDArray[np.uint8]]
 
@@ -212,6 +214,29 @@ class PlaceSearch(SignatureSearch):
             hits = hits.chosen(self._choice, self.patterns.strands, by_end=False)
             ambiguous = count_in_matches(pieces, hits)
         return Matches(hits=hits, cigars=[b""] * len(hits), ambiguous=ambiguous)
+
+
+class RecordEnds:
+    """`--overhang`: the search at the ends of whole records, besides that for whole signatures."""
+
+    def __init__(self, patterns: Patterns, options: ScanOptions) -> None:
+        limits, strict = limits_of(patterns, options), options.sample_n == "mismatch"
+        rules = options.most_errors, options.min_overlap, strict
+        self._search = OverhangSearch(patterns, limits, *rules)
+        self._overhang, self._slice = options.overhang, WithinView(options.within or ":")
+
+    def join(self, pieces: Pieces, whole: Hits) -> Hits:
+        """Return the hits of whole signatures and those that hang over an end; fewest errors first.
+
+        pieces  records, or the slices of them in which matches must lie
+        """
+        lengths = pieces.table[:, LENGTH]
+        begins, ends, _ = self._slice.windows(lengths)
+        chunk = Chunk(pieces.letters, pieces.offsets)
+        at_start = (begins == 0) & (self._overhang != "end")
+        at_end = (ends == lengths) & (self._overhang != "start")
+        hits = Hits.joined([whole, self._search.find(chunk, at_start, at_end)])
+        return hits.take(np.argsort(hits.errors, kind="stable"))
 
 
 class BulgeSearch(PlaceSearch):

@@ -20,14 +20,13 @@ from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.sources import Source, first_files
 from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.device.buffers import Buffers
-from multigpu.kernels.scan import BadBaseError, Chunk, Hits, TooManyPatternsError
+from multigpu.kernels.scan import BadBaseError, Hits, TooManyPatternsError
 from multigpu.kernels.scan.approximate.pieces import Portion
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.scan.barcodes import BarcodeSearch
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.parts import (
-    IllegalBase,
     RecordPiece,
     RowStats,
     ScanPart,
@@ -207,7 +206,7 @@ class ScanSession:
         rows: Batch,
         edge: NDArray[np.uint8],
         error: InputError | None,
-        illegal_lead: IllegalBase | None,
+        illegal_lead: tuple[int, bytes] | None,
     ) -> ScanPart:
         """Return the part: rows of the lead and of the tail are kept apart from the others."""
         first, last = int(pieces.lead), len(pieces.table) - 1  # records that begin in the span
@@ -274,7 +273,7 @@ class ScanSession:
 
     def _problems(
         self, loaded: LoadedPieces, position: int | None
-    ) -> tuple[InputError | None, IllegalBase | None]:
+    ) -> tuple[InputError | None, tuple[int, bytes] | None]:
         """Return (error, illegal_lead) of the part.
 
         An illegal letter stands before what the reader reports.
@@ -282,12 +281,15 @@ class ScanSession:
         pieces = loaded.pieces
         if position is None:
             return pieces.error, None
-        illegal = _illegal_base_at(loaded.portion.chunk, position)
-        if pieces.lead and illegal.piece == 0:
-            return None, illegal
-        files, name = self.workload.sources[pieces.source].files, pieces.name(illegal.piece)
-        path = files[illegal.piece % len(files)].path
-        return illegal_base(path, name, illegal.letter, illegal.position), None
+        chunk = loaded.portion.chunk
+        piece = int(np.searchsorted(chunk.offsets, position, "right")) - 1
+        letter = chunk.letters[position : position + 1].tobytes()
+        place = position - int(chunk.offsets[piece])
+        if pieces.lead and piece == 0:
+            return None, (place, letter)
+        files, name = self.workload.sources[pieces.source].files, pieces.name(piece)
+        path = files[piece % len(files)].path
+        return illegal_base(path, name, letter, place), None
 
     def close(self) -> None:
         self.search.close()
@@ -300,10 +302,3 @@ def open_view(options: ScanOptions, lengths: NDArray[np.int64]) -> View | None:
     if options.within is not None:
         return WithinView(options.within)
     return CircularView(int(lengths.max())) if options.circular else None
-
-
-def _illegal_base_at(chunk: Chunk, position: int) -> IllegalBase:
-    """Return the letter at a position of the chunk's bases."""
-    piece = int(np.searchsorted(chunk.offsets, position, "right")) - 1
-    letter = chunk.letters[position : position + 1].tobytes()
-    return IllegalBase(piece=piece, position=position - int(chunk.offsets[piece]), letter=letter)

@@ -9,8 +9,8 @@ from support.scan_rows import NAMES, ROWS, batch, random_rows, written
 from multigpu.formats.tables import parquet as row_groups
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.output import parquet
-from multigpu.workloads.scan.output.columns import ScanRows
 from multigpu.workloads.scan.output.parquet import to_arrow
+from multigpu.workloads.scan.output.row_lines import ScanRows
 
 AMBIGUOUS = ("ambiguous",)
 

@@ -21,7 +21,7 @@ from support.scanned import HEADER, signatures_named
 from multigpu.formats.storage import compressed
 from multigpu.formats.storage.zstandard import zstd
 from multigpu.workloads.scan.batch import Batch
-from multigpu.workloads.scan.output import columns
+from multigpu.workloads.scan.output import row_lines
 from multigpu.workloads.scan.output.parquet import to_arrow
 from multigpu.workloads.scan.output.registry import FORMATS
 
@@ -112,7 +112,7 @@ def test_rows__take_the_names_that_occur_and_no_others(fmt: str) -> None:
     rows = batch(*((b"s", which, 0, 4, False, 30.0) for which in (7, 500, 7)))
     signatures = replace(signatures_named([b""] * 1000), names=names)
     if fmt == "arrow":
-        table = to_arrow(columns.ScanRows(rows, signatures, ()))
+        table = to_arrow(row_lines.ScanRows(rows, signatures, ()))
         assert table["signature"].to_pylist() == ["k7", "k500", "k7"]
     else:
         lines = render(rows, fmt, signatures=signatures).splitlines()

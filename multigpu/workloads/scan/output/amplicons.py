@@ -18,7 +18,7 @@ from multigpu.kernels.bases import COMPLEMENTARY_LETTERS
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import ScanOutput, is_fasta
-from multigpu.workloads.scan.output.columns import delimited, lines_of, texts_of
+from multigpu.workloads.scan.output.row_lines import delimited, lines_of, texts_of
 from multigpu.workloads.scan.output.row_sink import Write
 from multigpu.workloads.scan.sink import Findings
 

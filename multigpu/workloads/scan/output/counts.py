@@ -9,7 +9,7 @@ from multigpu.formats.storage.compressed import Compressed, compression_of
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output
 from multigpu.formats.tables.arrow import named, numbers, pyarrow, schema
 from multigpu.formats.tables.parquet import RowGroups
-from multigpu.workloads.scan.output.columns import (
+from multigpu.workloads.scan.output.row_lines import (
     Column,
     decoded,
     delimited,

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-from multigpu.workloads.scan.output.columns import decoded
-from multigpu.workloads.scan.output.record_paths import bare_name
+from multigpu.workloads.scan.output.record_sink import bare_name
+from multigpu.workloads.scan.output.row_lines import decoded
 from multigpu.workloads.scan.tally import DIGITS, Tallies
 
 MATE = re.compile(r"[._]R[12](_\d{3})?$")

@@ -12,7 +12,7 @@ from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.tables.arrow import numbers, pyarrow, schema, strings
 from multigpu.formats.tables.parquet import COMPRESSED_INSIDE, ROW_GROUP, RowGroups
 from multigpu.workloads.scan.batch import Batch
-from multigpu.workloads.scan.output.columns import (
+from multigpu.workloads.scan.output.row_lines import (
     TEXTS,
     Column,
     Columns,

@@ -4,12 +4,11 @@ from functools import partial
 
 from multigpu.errors import UsageError, option
 from multigpu.formats.storage.suffixes import FOREIGN, PARQUET, uncompressed_suffix
-from multigpu.workloads.scan.output.alignment_lines import paf, sam_of_reads
 from multigpu.workloads.scan.output.cas_offinder import cas_offinder, cas_offinder_titles
 from multigpu.workloads.scan.output.parquet import ParquetSink
 from multigpu.workloads.scan.output.row_lines import bed, separated, titles
 from multigpu.workloads.scan.output.row_sink import RowFormat, TextSink
-from multigpu.workloads.scan.output.sam import sam_sink
+from multigpu.workloads.scan.output.sam import paf, sam_of_reads, sam_sink
 
 _tsv, _csv = partial(separated, separator=b"\t"), partial(separated, separator=b",")
 _alignment = ("mismatches", "edits", "cigar")
@@ -40,8 +39,6 @@ def format_of(path: str | None, chosen: str | None) -> RowFormat:
     Raises UsageError for a suffix that promises what is not written.
     """
     if chosen is not None:
-        if chosen not in FORMATS:
-            raise UsageError(f"unknown format {chosen!r}: choose from {', '.join(FORMATS)}")
         return FORMATS[chosen]
     by_suffix = {suffix: each.name for each in FORMATS.values() for suffix in each.suffixes}
     suffix = uncompressed_suffix(path)

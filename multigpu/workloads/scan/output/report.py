@@ -19,8 +19,8 @@ from multigpu.report.figures import (
 )
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
 from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.output.columns import decoded
 from multigpu.workloads.scan.output.multiqc import sample_names
+from multigpu.workloads.scan.output.row_lines import decoded
 from multigpu.workloads.scan.tally import (
     KINDS,
     LONG,

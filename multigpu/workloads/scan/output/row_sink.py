@@ -11,7 +11,7 @@ from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.compressed import Compressed, compression_of
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.output.columns import Columns, ScanRows
+from multigpu.workloads.scan.output.row_lines import Columns, ScanRows
 from multigpu.workloads.scan.sink import ON_DEMAND, Findings
 
 # Columns on request, in their order. The last three are of alignments alone: letters of the sample,
