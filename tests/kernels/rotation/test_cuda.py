@@ -51,12 +51,8 @@ def test_search__in_tiles_that_do_not_fit_the_angles(cuda: Any, precision: float
 
 def test_scores__of_poses_beyond_32_bits(cuda: Any) -> None:
     rng = np.random.default_rng(4)
-    field, ligands, search = (
-        random_field(rng),
-        random_ligands(rng, [6]),
     field, ligands = random_field(rng), random_ligands(rng, [6])
     search = PoseSearch(EulerRotations(0.01))
-    )
     assert search.count > 2**45
     span = range(2**40 + 5, 2**40 + 3000)
     with cuda.cupy.cuda.Stream():
