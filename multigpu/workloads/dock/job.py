@@ -21,14 +21,13 @@ from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 from multigpu.workloads.dock.ligands import LigandLoader, read_first
-from multigpu.workloads.dock.listing import Listing
 from multigpu.workloads.dock.notes import absent_map_notes, result_notes, search_notes
 from multigpu.workloads.dock.parts import PART_CLASSES, BestLigand, DockedLigands, Skipped
 from multigpu.workloads.dock.plan import DockPlan, dock_spans, plan_dock
 from multigpu.workloads.dock.pocket import make_pocket, with_other_types
 from multigpu.workloads.dock.request import DockRequest
 from multigpu.workloads.dock.search import field_of, grouping_of, search_of, whole_box_of
-from multigpu.workloads.dock.stats import DockStats
+from multigpu.workloads.dock.stats import DockStats, Listing
 from multigpu.workloads.dock.work import DockWorkload
 
 logger = logging.getLogger(__name__)
