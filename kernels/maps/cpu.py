@@ -1,7 +1,7 @@
 """AutoGrid 4's maps on a CPU: in Numba, one thread, without the GIL; row by row of points."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,7 @@ from multigpu.kernels.maps.autogrid import (
     Bond,
     prepare,
 )
-from multigpu.kernels.maps.slabs import in_slabs, reach
-from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor
+from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor, rounded
 
 
 class RowBuffers(NamedTuple):
@@ -187,3 +186,28 @@ def _share(atom: Any, x: Any, y: Any, z: Any) -> Any:
     along = abs(_dot(atom.frame[2], x, y, z))
     sine = min(along / level, 1.0) if level > 0.0 else 0.0  # of the angle in the plane
     return (0.9 + 0.2 * sine * math.sqrt(1.0 - sine * sine)) * level
+
+
+# ---- what Vina's maps are made with, too --------------------------------------------------------
+
+
+def in_slabs(box: GridBox, names: Sequence[str], fill: Callable[[int, Floats], None]) -> Maps:
+    """Return maps of these names, rounded.
+
+    fill: called with ix and float64[ny, nz, names] of 0, sets the energies there
+    """
+    maps = np.empty((len(names), *box.shape), np.float32)
+    for ix in range(box.shape[0]):
+        slab = np.zeros((*box.shape[1:], len(names)))
+        fill(ix, slab)
+        maps[:, ix] = rounded(slab).transpose(2, 0, 1)
+    return dict(zip(names, maps, strict=True))
+
+
+@jit_no_alloc
+def reach(place: Any, distance: Any, points: Any) -> Any:
+    """Return a range of even points along an axis with all that are nearer to a place."""
+    spacing = points[1] - points[0]
+    low = math.floor((place - distance - points[0]) / spacing)
+    high = math.ceil((place + distance - points[0]) / spacing) + 1
+    return min(max(low, 0), len(points)), min(max(high, 0), len(points))

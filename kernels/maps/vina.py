@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from multigpu.kernels.compiled.jit import jit
-from multigpu.kernels.maps.slabs import in_slabs, reach
+from multigpu.kernels.maps.cpu import in_slabs, reach
 from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor
 
 RADII = {  # Å

@@ -1,8 +1,12 @@
-"""Ligands far from the others."""
+"""Ligands far from the others, and the best ones as a report lists them."""
 
 import numpy as np
+import pytest
+from support.docked import rows_with
 
-from multigpu.workloads.dock.stats import DockStats, Outliers, are_far
+from multigpu.workloads.dock import stats
+from multigpu.workloads.dock.rows import ROW_COLUMNS, PoseBatch
+from multigpu.workloads.dock.stats import DockStats, Listing, Outliers, are_far
 
 
 def test_outliers__are_none_where_little_is_known() -> None:
@@ -17,5 +21,37 @@ def test_outliers__are_beyond_the_fences_the_farthest_first() -> None:
 
 def test_names__are_found_by_number() -> None:
     lines, scores = ["a\nb", "", "c"], [np.zeros(2), np.zeros(0), np.zeros(1)]
-    stats = DockStats(lines=lines, scores=scores)
-    assert [stats.name(i) for i in range(3)] == ["a", "b", "c"]
+    about = DockStats(lines=lines, scores=scores)
+    assert [about.name(i) for i in range(3)] == ["a", "b", "c"]
+
+
+TEXTS = ("ligand", "source")
+
+
+def rows_of(ligands: range, scores: np.ndarray) -> PoseBatch:
+    """Return the poses of some ligands. scores: of all ligands and poses."""
+    poses = scores.shape[1]
+    many = np.zeros(len(ligands) * poses, np.int64)
+    given = {name: getattr(rows_with(), name) for name in ROW_COLUMNS}
+    columns = {name: values[many] for name, values in given.items() if name not in TEXTS}
+    columns["ligand_index"] = np.repeat(ligands, poses)
+    columns["pose"] = np.tile(np.arange(1, poses + 1), len(ligands))
+    columns["score"] = scores[ligands.start : ligands.stop].ravel()
+    names = [f"l{i}" for i in columns["ligand_index"].tolist()]
+    return rows_with(**columns, ligand=names, source=names)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 40])
+def test_listing__does_not_depend_on_chunks(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stats, "POSES", 3)
+    monkeypatch.setattr(stats, "ROWS", 16)
+    # Scores that are often equal.
+    drawn = np.random.default_rng(5).integers(0, 9, (40, 4))
+    scores, found = -np.sort(-drawn, axis=1).astype(np.float64), Listing(energies=True)
+    for begin in range(0, 40, chunk):
+        found.take(rows_of(range(begin, min(begin + chunk, 40)), scores))
+    table, rank = found.table()
+    order = sorted(range(40), key=lambda i: (-scores[i, 0], i))[:6]
+    wanted = [(f"l{i}", pose) for i in order for pose in (1, 2, 3)][:16]
+    assert [*zip(table["ligand"], table["pose"].tolist(), strict=True)] == wanted
+    assert [order[k - 1] for k in rank.tolist()] == [int(name[1:]) for name, _ in wanted]

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from multigpu.cluster.engine.codec import Codec
-from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
@@ -22,21 +21,13 @@ from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 from multigpu.workloads.dock.ligands import LigandLoader, read_first
-from multigpu.workloads.dock.listing import Listing
 from multigpu.workloads.dock.notes import absent_map_notes, result_notes, search_notes
-from multigpu.workloads.dock.parts import (
-    PART_CLASSES,
-    BestLigand,
-    DockedLigands,
-    DockPart,
-    SearchedPoses,
-    Skipped,
-)
+from multigpu.workloads.dock.parts import PART_CLASSES, BestLigand, DockedLigands, Skipped
 from multigpu.workloads.dock.plan import DockPlan, dock_spans, plan_dock
 from multigpu.workloads.dock.pocket import make_pocket, with_other_types
 from multigpu.workloads.dock.request import DockRequest
 from multigpu.workloads.dock.search import field_of, grouping_of, search_of, whole_box_of
-from multigpu.workloads.dock.stats import DockStats
+from multigpu.workloads.dock.stats import DockStats, Listing
 from multigpu.workloads.dock.work import DockWorkload
 
 logger = logging.getLogger(__name__)
@@ -143,9 +134,9 @@ class DockJob(Job):
             )
             spans = self.skip_finished(dock_spans(self._records(), plan, self.grouping))
             outcomes = self.run_spans(crew, workload, spans, **kept)
-            for docked in _merge_spans(workload, outcomes):
-                self._take(docked)
-                yield docked
+            for outcome in outcomes:
+                self._take(outcome.part)
+                yield outcome.part
             check_unchanged(about, self.request.files)
         self._conclude()
 
@@ -241,19 +232,3 @@ def _input_error(skipped: Skipped, more: str = "") -> InputError:
     name = skipped.ligand[:LONGEST_NAME] + "…" * (len(skipped.ligand) > LONGEST_NAME)
     where = f"record {skipped.number} ({name})"
     return InputError(skipped.path, skipped.reason + more, where)
-
-
-def _merge_spans(
-    workload: DockWorkload, outcomes: Iterator[Outcome[DockPart]]
-) -> Iterator[DockedLigands]:
-    """Yield docked ligands: the parts of their spans of poses are merged."""
-    searched: list[SearchedPoses] = []
-    for outcome in outcomes:
-        part = outcome.part
-        if isinstance(part, DockedLigands):
-            yield part
-            continue
-        searched.append(part)
-        if part.span.poses[1] == workload.search.stop:
-            yield workload.merge(searched)
-            searched = []

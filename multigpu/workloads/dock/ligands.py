@@ -116,7 +116,7 @@ class _Record:
 
     @property
     def name(self) -> str:
-        """What it says, else that of its file."""
+        """Name in the record, else of its file."""
         said = FORMATS[self.source.layout].read_name(self.text) if self.text else ""
         return one_line(said) or _file_name(self.source, self.number)
 
