@@ -6,7 +6,7 @@ from multigpu.kernels.rotation import cpu_poses
 from multigpu.kernels.rotation.cpu_poses import Body, PoseBuffers, field_arrays
 from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.shortlist import Shortlist
-from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, check, split
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, check, span_of, split
 
 AT_ONCE = 1 << 14  # poses that are scored before the best are listed
 
@@ -18,29 +18,29 @@ class PoseSearcher:
         self.field, self.search = field, search
         self.grid = field_arrays(field)
 
-    def best(self, ligands: Ligands) -> Poses:
+    def best(self, ligands: Ligands, span: range | None = None) -> Poses:
         """Return what `reference.PoseSearcher.best` does."""
         check(self.field, ligands)
-        room = cpu_poses.room()
+        span, room = span_of(self.search, span), cpu_poses.room()
         starts = (self.search.targets(ligands) - self.field.origin) * self.grid.per_unit
         found = []
         for number, start in enumerate(starts):
-            scores = Scores(self, Body.of(ligands, number, start), room)
+            scores = Scores(self, Body.of(ligands, number, start), span, room)
             listed = Shortlist.of_body(ligands, number, self.search)
             found.append(listed.best(scores.list_into).moved(number))
         return Poses.joined(found)
 
 
 class Scores:
-    """The scores of one ligand."""
+    """The scores of one ligand in a span of poses."""
 
-    def __init__(self, searcher: PoseSearcher, body: Body, room: PoseBuffers) -> None:
+    def __init__(self, searcher: PoseSearcher, body: Body, span: range, room: PoseBuffers) -> None:
         self._search, self._grid = searcher.search, searcher.grid
-        self._body, self._room = body, room
+        self._body, self._span, self._room = body, span, room
 
     def list_into(self, listed: Shortlist) -> None:
         """List the poses in ascending order, so that later ones with equal scores are worse."""
-        for part in split(range(self._search.stop), AT_ONCE):
+        for part in split(self._span, AT_ONCE):
             poses, scores = self.score(part)
             better = np.flatnonzero(scores > listed.band[1])
             found = Poses(np.zeros(len(better), np.int64), poses[better], scores[better])

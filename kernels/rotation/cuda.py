@@ -34,6 +34,7 @@ from multigpu.kernels.rotation.types import (
     Poses,
     PoseSearch,
     check,
+    span_of,
     split,
 )
 
@@ -188,17 +189,18 @@ class PoseSearcher:
         }
         return struct(_STEEPNESS, **self._table)
 
-    def best(self, ligands: Ligands) -> Poses:
+    def best(self, ligands: Ligands, span: range | None = None) -> Poses:
         """Return what `reference.PoseSearcher.best` does.
 
         Where the scores do not fit into device memory, fewer are held at a time; the answer does
         not change.
         """
         check(self.field, ligands)
-        if not len(ligands):
+        span = span_of(self.search, span)
+        if not len(span) or not len(ligands):
             return Poses.none()
         with self._there.device, self._there.stream():
-            return self._best(ligands, range(self.search.stop), MOST_SCORES)
+            return self._best(ligands, span, MOST_SCORES)
 
     def _best(self, ligands: Ligands, span: range, most: int) -> Poses:
         found, many = [], min(MOST_LIGANDS, max(1, most // len(span)))

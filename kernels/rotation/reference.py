@@ -102,13 +102,15 @@ def best_poses(
     bodies: Ligands,
     numbers: Indices,
     search: PoseSearch,
+    span: range | None = None,
     width: float = np.inf,
 ) -> Poses:
     """Return the best poses that are apart, of all bodies of these numbers together.
 
-    width: how much worse than the best one may score
+    span: of the poses; width: how much worse than the best one may score
     """
-    poses = np.arange(search.stop)
+    span = range(search.stop) if span is None else span
+    poses = np.arange(span.start, min(span.stop, search.stop))
     poses = poses[search.rotations.is_first(poses // search.shifts.count)]
     parts = np.split(poses, range(BLOCK, len(poses), BLOCK))
     found = np.stack(
@@ -142,11 +144,11 @@ class PoseSearcher:
     def __init__(self, field: Field, search: PoseSearch) -> None:
         self.field, self.search = field, search
 
-    def best(self, ligands: Ligands) -> Poses:
-        """Return the best poses of each ligand.
+    def best(self, ligands: Ligands, span: range | None = None) -> Poses:
+        """Return the best poses of each ligand among those with an index in `span`, or among all.
 
         A ligand has fewer than `top` poses where no more are far enough apart.
         """
         each = np.arange(len(ligands))[:, None]
-        found = [best_poses(self.field, ligands, number, self.search) for number in each]
+        found = [best_poses(self.field, ligands, number, self.search, span) for number in each]
         return Poses.joined(found)

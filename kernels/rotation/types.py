@@ -213,7 +213,7 @@ class PoseSearch:
 
     @property
     def stop(self) -> int:
-        """Every pose from here on repeats one with a lower index."""
+        """Every pose from here on repeats one with a lower index: the end of the largest span."""
         return self.rotations.stop * self.shifts.count
 
     @property
@@ -280,6 +280,10 @@ class Poses(_Found):
         found = cls.chained([cls.none(), *parts])
         return found.take(np.lexsort((found.pose, -found.score, found.ligand)))
 
+    def winners(self) -> "Poses":
+        """Return the first of each ligand; of joined spans of poses: the best pose of them all."""
+        return self.take(np.flatnonzero(np.diff(self.ligand, prepend=-1)))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Placements(_Found):
@@ -321,8 +325,8 @@ class Placements(_Found):
 class PoseFinder(Protocol):
     """The `PoseSearcher` of a backend, for one field and one set of poses."""
 
-    def best(self, ligands: Ligands) -> Poses:
-        """Return the best poses of each ligand."""
+    def best(self, ligands: Ligands, span: range | None = None) -> Poses:
+        """Return the best poses of each ligand in a span of poses; None: of all poses."""
 
 
 class BandFinder(Protocol):
@@ -374,6 +378,16 @@ def split(span: range, most: int) -> Iterator[range]:
     """Yield consecutive parts of at most `most` poses."""
     for begin in range(span.start, span.stop, most):
         yield range(begin, min(begin + most, span.stop))
+
+
+def span_of(search: PoseSearch, span: range | None) -> range:
+    """Return the poses to look at. Raises ValueError for a span that is no part of the search."""
+    everything = range(search.stop)
+    if span is None:
+        return everything
+    if span.step != 1 or not 0 <= span.start <= span.stop <= everything.stop:
+        raise ValueError(f"{span} is no part of {everything}")
+    return span
 
 
 def check(field: Field, ligands: Ligands) -> None:

@@ -10,6 +10,7 @@ from support.docked import COUNT, Dock
 
 import multigpu
 from multigpu import UsageError
+from multigpu.workloads.dock import plan as dock_plan
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -89,7 +90,11 @@ def stop_and_resume(parts: int, journal: Path, *inputs: Any, **options: Any) -> 
     return multigpu.dock(*inputs, **options, journal=journal, resume=True)
 
 
-def test_api__resumes_an_interrupted_job(inputs: tuple[str, Path], tmp_path: Path) -> None:
+def test_api__resumes_an_interrupted_job(
+    inputs: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job may be stopped between the spans of a ligand's poses."""
+    monkeypatch.setattr(dock_plan, "CPU_POSES", 30)
     options = {**COARSE, "max_chunk_bytes": 1}
     whole = multigpu.dock(*inputs, **options).to_table()
     assert stop_and_resume(5, tmp_path / "journal", *inputs, **options).to_table().equals(whole)

@@ -41,7 +41,7 @@ def test_spans__do_not_cut_a_ligand(
 ) -> None:
     rule = Grouping("title")
     sizes = {"chunk_bytes": chunk_bytes, "chunk_ligands": chunk_ligands, "budget": 0, "lanes": 1}
-    cut_by = plan.DockPlan(poses=1, cost=Cost(1, 0), **sizes)
+    cut_by = plan.DockPlan(pose_spans=((0, 1),), cost=Cost(1, 0), **sizes)
     borders = [0, *sorted(cut for cut in cuts if cut < len(titles)), len(titles)]
     blocks = [records(titles[a:b], a) for a, b in pairwise(borders)]
     with pytest.MonkeyPatch.context() as patch:

@@ -28,6 +28,7 @@ def test_plan__shows_the_search_and_runs_nothing(
     facts = json.loads(capsys.readouterr().out)
     assert facts["rotations"] == 36**3
     assert facts["poses_tried"] == 36**3 / 2
+    assert facts["pose_spans"] == 1
     assert facts["chunk_ligands"] == dock_plan.CPU_POSES // (36**3 // 2)
     cli.main(["plan", "dock", *files, "--gpus", "none"], standalone_mode=False)
     assert "46,656 rotations × 1 shifts" in capsys.readouterr().out
@@ -47,7 +48,7 @@ def plan_of(chunk_bytes: int, chunk_ligands: int, **more: int) -> dock_plan.Dock
     return dock_plan.DockPlan(
         chunk_bytes=chunk_bytes,
         chunk_ligands=chunk_ligands,
-        poses=100,
+        pose_spans=((0, 100),),
         budget=0,
         cost=Cost(1, 0),
         lanes=2,

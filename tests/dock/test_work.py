@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from support.docked import Dock
 
+from multigpu.workloads.dock import plan as dock_plan
+
 CUT, TWO = ("--max-chunk-bytes", "2000"), ("--workers", "2")
 
 
@@ -13,25 +15,36 @@ def written(name: str) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("options", "cut"),
+    ("options", "cut", "poses"),
     [
-        ((), ("--max-chunk-bytes", "1")),
-        ((), ("--max-chunk-bytes", "3000", "--threads", "3")),
-        pytest.param((), (*CUT, *TWO), marks=pytest.mark.process),
-        (("--top", "3"), ("--max-chunk-bytes", "1")),
+        ((), ("--max-chunk-bytes", "1"), 0),
+        ((), ("--max-chunk-bytes", "3000", "--threads", "3"), 0),
+        pytest.param((), (*CUT, *TWO), 0, marks=pytest.mark.process),
+        # Processes read the ligands themselves; parts of spans of poses go into a journal.
+        pytest.param((), (*CUT[:1], "20000", *TWO), 500, marks=pytest.mark.process),
+        (("--top", "3"), ("--max-chunk-bytes", "1"), 100),
     ],
 )
 def test_dock__gives_the_same_bytes_however_it_is_cut(
-    dock: Dock, options: tuple[str, ...], cut: tuple[str, ...]
-) -> None:
+    dock: Dock, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], cut: tuple[str, ...],
+    poses: int,
+) -> None:  # fmt: skip
+    """poses: of a span, if they are cut, too."""
     dock("-o", "whole.sdf", *options)
+    if poses:
+        monkeypatch.setattr(dock_plan, "CPU_POSES", poses)
     dock("-o", "cut.sdf", *options, *cut)
     assert written("cut") == written("whole")
 
 
-def test_dock__gives_the_same_bytes_on_a_cluster(dock: Dock, scheduler: str) -> None:
+def test_dock__gives_the_same_bytes_on_a_cluster(
+    dock: Dock, scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dock("-o", "whole.sdf")
     dock("-o", "cut.sdf", *CUT, "--scheduler", scheduler)
+    assert written("cut") == written("whole")
+    monkeypatch.setattr(dock_plan, "CPU_POSES", 100)
+    dock("-o", "cut.sdf", "--scheduler", scheduler)
     assert written("cut") == written("whole")
 
 

@@ -17,6 +17,7 @@ from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.molecules.registry import parse
 from multigpu.kernels.rotation import Field, PoseSearch, reference
 from multigpu.kernels.rotation.rotations import EulerRotations
+from multigpu.workloads.dock import plan as dock_plan
 
 REAL = "real_1stp"
 PLAIN = [name for name in cases("dock/*/case.json") if name != REAL]
@@ -110,6 +111,21 @@ def test_dock__gives_the_score_of_the_plain_search(case: Callable[[str], Case]) 
     search = PoseSearch(EulerRotations(45.0))
     found = reference.PoseSearcher(field, search).best(plain_ligands([given.atoms]))
     assert score == found.score[0]
+
+
+@pytest.mark.parametrize("name", [*PLAIN, REAL])
+def test_dock__cut_into_spans_of_poses_gives_the_same_bytes(
+    case: Callable[[str], Case], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = case(name)
+    whole, _, _ = given.dock("--gpus", "none", name="whole")
+    monkeypatch.setattr(dock_plan, "CPU_POSES", 997)
+    summary = given.folder / "summary.json"
+    cut, _, _ = given.dock("--gpus", "none", "--summary", str(summary), name="cut")
+    assert cut.read_bytes() == whole.read_bytes()
+    assert scores_of(cut) == scores_of(whole)
+    facts = json.loads(summary.read_text())
+    assert facts["chunks"]["run"] == -(-facts["poses_tried"] // 997)
 
 
 def scores_of(poses: Path) -> bytes:

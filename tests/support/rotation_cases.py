@@ -198,8 +198,10 @@ def assert_same(found: Poses, expected: Poses) -> None:
         np.testing.assert_array_equal(getattr(found, column), getattr(expected, column), column)
 
 
-def assert_right(module: Any, field: Field, ligands: Ligands, search: PoseSearch) -> int:
+def assert_right(
+    module: Any, field: Field, ligands: Ligands, search: PoseSearch, span: range | None = None
+) -> int:
     """Compare a backend's poses with the reference's, and return their number."""
-    found = module.PoseSearcher(field, search).best(ligands)
-    assert_same(found, reference.PoseSearcher(field, search).best(ligands))
+    found = module.PoseSearcher(field, search).best(ligands, span)
+    assert_same(found, reference.PoseSearcher(field, search).best(ligands, span))
     return len(found)

@@ -17,6 +17,7 @@ def plan_of(request: DockRequest) -> Shown:
     return {
         **entries,
         "chunk_ligands": plan.chunk_ligands,
+        "pose_spans": len(plan.pose_spans),
         **{name: summary[name] for name in KNOWN},
     }, [
         *places,
@@ -24,6 +25,7 @@ def plan_of(request: DockRequest) -> Shown:
         f"search        {summary['rotations']:,} rotations × {summary['shifts']:,} shifts",
         f"poses tried   {summary['poses_tried']:,} of each ligand: the others repeat these",
         f"chunk         up to {plan.chunk_ligands:,} ligands, {plan.chunk_bytes:,} bytes",
+        f"pose spans    {len(plan.pose_spans):,} for each of these",
         f"in progress   {plan.lanes} chunks at a time on each worker",
         *memory_of(plan),
         *map(describe_source, job.sources),

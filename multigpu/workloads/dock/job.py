@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
@@ -22,7 +23,14 @@ from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 from multigpu.workloads.dock.ligands import LigandLoader, read_first
 from multigpu.workloads.dock.notes import absent_map_notes, result_notes, search_notes
-from multigpu.workloads.dock.parts import PART_CLASSES, BestLigand, DockedLigands, Skipped
+from multigpu.workloads.dock.parts import (
+    PART_CLASSES,
+    BestLigand,
+    DockedLigands,
+    DockPart,
+    SearchedPoses,
+    Skipped,
+)
 from multigpu.workloads.dock.plan import DockPlan, dock_spans, plan_dock
 from multigpu.workloads.dock.pocket import make_pocket, with_other_types
 from multigpu.workloads.dock.request import DockRequest
@@ -134,9 +142,9 @@ class DockJob(Job):
             )
             spans = self.skip_finished(dock_spans(self._records(), plan, self.grouping))
             outcomes = self.run_spans(crew, workload, spans, **kept)
-            for outcome in outcomes:
-                self._take(outcome.part)
-                yield outcome.part
+            for docked in _merge_spans(workload, outcomes):
+                self._take(docked)
+                yield docked
             check_unchanged(about, self.request.files)
         self._conclude()
 
@@ -232,3 +240,19 @@ def _input_error(skipped: Skipped, more: str = "") -> InputError:
     name = skipped.ligand[:LONGEST_NAME] + "…" * (len(skipped.ligand) > LONGEST_NAME)
     where = f"record {skipped.number} ({name})"
     return InputError(skipped.path, skipped.reason + more, where)
+
+
+def _merge_spans(
+    workload: DockWorkload, outcomes: Iterator[Outcome[DockPart]]
+) -> Iterator[DockedLigands]:
+    """Yield docked ligands: the parts of their spans of poses are merged."""
+    searched: list[SearchedPoses] = []
+    for outcome in outcomes:
+        part = outcome.part
+        if isinstance(part, DockedLigands):
+            yield part
+            continue
+        searched.append(part)
+        if part.span.poses[1] == workload.search.stop:
+            yield workload.merge(searched)
+            searched = []

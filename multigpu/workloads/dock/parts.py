@@ -5,6 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.formats.molecules.ligands import LigandRecords
+from multigpu.kernels.rotation import Poses
+from multigpu.workloads.dock.plan import DockSpan
 from multigpu.workloads.dock.rows import PoseBatch
 
 
@@ -33,7 +36,7 @@ class BestLigand:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DockedLigands:
-    """The part of a span.
+    """The part of a span that has whole ligands.
 
     rows          of the poses
     score_lines   the rows as text, where the table of scores is text
@@ -57,5 +60,24 @@ class DockedLigands:
     text_bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SearchedPoses:
+    """The part of a span that has some of the poses of its ligands: the best of them."""
+
+    span: DockSpan
+    poses: Poses
+
+
+DockPart = DockedLigands | SearchedPoses
+
 # Classes that the journal of a docking job may hold.
-PART_CLASSES = (DockedLigands, PoseBatch, Skipped, BestLigand)
+PART_CLASSES = (
+    DockedLigands,
+    SearchedPoses,
+    DockSpan,
+    LigandRecords,
+    Poses,
+    PoseBatch,
+    Skipped,
+    BestLigand,
+)

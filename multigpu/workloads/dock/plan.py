@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,32 +43,37 @@ CPU_BYTES = 1 << 26  # of a thread that searches there
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockSpan:
-    """Consecutive ligands of one format. first: index of the first record in the whole input."""
+    """Consecutive ligands of one format, and the range of their poses to search.
+
+    first    index of the first record in the whole input
+    poses    begin and end
+    """
 
     first: int
     records: tuple[LigandRecords, ...]
+    poses: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockPlan(ChunkPlan):
-    """Sizes by which ligands are cut into spans.
+    """Sizes by which ligands and their poses are cut into spans.
 
     chunk_ligands  most ligands of a span
-    poses          that are tried of each ligand
+    pose_spans     begin and end of the spans into which the poses of a ligand are cut
     threads        threads of all workers
     top            poses of each ligand
     once_bytes     host memory that a process takes once: program, field, listed rotations
     """
 
     chunk_ligands: int
-    poses: int
+    pose_spans: tuple[tuple[int, int], ...]
     threads: int = 1
     top: int = 1
     once_bytes: int = PROGRAM_BYTES
 
     def spans_by(self) -> dict[str, Any]:
         """Return what decides where spans begin and end."""
-        names = ("chunk_bytes", "chunk_ligands")
+        names = ("chunk_bytes", "chunk_ligands", "pose_spans")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -80,7 +86,8 @@ class DockPlan(ChunkPlan):
         text = min(self.chunk_bytes, self.chunk_ligands * LARGE_LIGAND)
         ligands = min(self.chunk_ligands, -(-text // SMALL_LIGAND))
         poses = self.top * (text + ligands * POSE_BYTES)
-        listed = SHORTLIST_BYTES * min(3 * MOST_LISTED, self.poses) if self.top > 1 else 0
+        scored = max(end - begin for begin, end in self.pose_spans)
+        listed = SHORTLIST_BYTES * min(3 * MOST_LISTED, scored) if self.top > 1 else 0
         loaded = LOADED_BYTES_PER_BYTE * text + NAME_BYTES * ligands
         line = LINE_PER_THREAD * self.threads * (text + poses)
         return self.once_bytes + self.process_chunks * (loaded + poses + listed) + line
@@ -110,13 +117,17 @@ def plan_dock(
     )
     share = GPU_POSES if here.gpu else CPU_POSES
     tried = search.stop if whole is None else max(1, int(search.stop * LOOKED_AT))
+    # Several poses of a ligand are chosen by their distances from each other, so spans of poses
+    # could not be merged.
+    pieces = -(-tried // share) if whole is None and search.top == 1 else 1
+    borders = [search.stop * i // pieces for i in range(pieces + 1)]
     ligands = share // (tried * max(1, conformers))
     if conformers:
         ligands = min(ligands, CHUNK_CONFORMERS // conformers)
     return DockPlan(
         chunk_bytes=chunk_bytes,
         chunk_ligands=max(1, ligands),
-        poses=search.stop,
+        pose_spans=tuple(pairwise(borders)),
         budget=memory_budget(here, run),
         cost=cost,
         lanes=lanes,
@@ -139,13 +150,14 @@ def _once_bytes(field: Field, search: PoseSearch, here: Capacity) -> int:
 def dock_spans(
     records: Iterable[LigandRecords], plan: DockPlan, grouping: Grouping = EACH_ALONE
 ) -> Iterator[DockSpan]:
-    """Yield spans of consecutive records.
+    """Yield spans of consecutive records; the spans of a ligand's poses follow each other.
 
     grouping: which records are one ligand, and stay together
     """
     first = 0
     for group in _record_groups(records, plan, grouping):
-        yield DockSpan(first=first, records=group)
+        for poses in plan.pose_spans:
+            yield DockSpan(first=first, records=group, poses=poses)
         first += sum(map(len, group))
 
 

@@ -1,4 +1,9 @@
-"""Docking as a worker does it: spans of ligands in, their best poses out."""
+"""Docking as a worker does it: spans of ligands in, their best poses out.
+
+A span has whole ligands with all their poses. Where one ligand takes long, because the search is so
+fine, its poses are cut into spans instead. Their results are merged: the highest score wins, then
+the lowest index.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +27,7 @@ from multigpu.kernels.rotation import (
 from multigpu.kernels.rotation.thinning import thin
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands, lacks_hydrogens
-from multigpu.workloads.dock.parts import DockedLigands
+from multigpu.workloads.dock.parts import DockedLigands, DockPart, SearchedPoses
 from multigpu.workloads.dock.plan import DockSpan
 from multigpu.workloads.dock.poses import DockedPoses
 from multigpu.workloads.dock.rows import as_tsv
@@ -33,11 +38,12 @@ ATOM_BYTES = 128  # of an atom on a device: its position, channels and weights
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DockChunk:
-    """The loaded ligands of a span, and what is searched of them: all, or some after each other.
+    """A span, its loaded ligands, and what is searched of them: all, or some after each other.
 
     ligand_of  int64[bodies], from 0, ascending: the ligand of each body
     """
 
+    span: DockSpan
     loaded: LoadedLigands
     bodies: Ligands
     ligand_of: NDArray[np.int64]
@@ -72,14 +78,19 @@ class DockWorkload:
         return DockSession(self, place)
 
     def name(self, span: DockSpan) -> str:
-        """Return the records of a span, for messages."""
+        """Return the records and poses of a span, for messages."""
         first, last = span.records[0], span.records[-1]
         sources = self.loader.sources
         begin = f"{sources[first.source].path}, record {first.number}"
+        poses = "" if self.is_whole(span) else f", poses {span.poses[0]} to {span.poses[1]}"
         end = f"{sources[last.source].path}, record {last.last}"
-        return begin + (f" to {end}" if end != begin else "")
+        return begin + (f" to {end}" if end != begin else "") + poses
 
-    def correct(self, span: DockSpan | None, part: DockedLigands) -> None:
+    def is_whole(self, span: DockSpan) -> bool:
+        """Whether a span has all poses of its ligands."""
+        return span.poses == (0, self.search.stop)
+
+    def correct(self, span: DockSpan | None, part: DockPart) -> None:
         """Return None: spans are cut at borders of records, so there is nothing to correct."""
 
     def load(self, span: DockSpan) -> LoadedLigands:
@@ -115,8 +126,14 @@ class DockWorkload:
             text_bytes=loaded.text_bytes,
         )
 
+    def merge(self, parts: Sequence[SearchedPoses]) -> DockedLigands:
+        """Return the part of ligands from the parts of all spans of their poses."""
+        loaded = self.load(parts[-1].span)
+        found = Poses.joined([part.poses for part in parts]).winners()
+        return self.finish(loaded, Placements.of(loaded.bodies, self.search, found))
 
-class DockSession(Session[DockSpan, DockedLigands]):
+
+class DockSession(Session[DockSpan, DockPart]):
     """Docking on one device, which holds the field."""
 
     def __init__(self, workload: DockWorkload, place: Place) -> None:
@@ -127,7 +144,7 @@ class DockSession(Session[DockSpan, DockedLigands]):
         self._refiner: PoseRefiner | None = None
         if whole is None:
             finder = backend.finder(field, search)
-            self._search = lambda chunk: finder.best(chunk.bodies)
+            self._search = lambda chunk: finder.best(chunk.bodies, range(*chunk.span.poses))
         else:
             band = backend.band(field, search, whole.width)
             self._search = lambda chunk: band.best(chunk.bodies, chunk.ligand_of)
@@ -135,7 +152,7 @@ class DockSession(Session[DockSpan, DockedLigands]):
 
     def load(self, span: DockSpan) -> DockChunk:
         loaded = self.workload.load(span)
-        return DockChunk(loaded=loaded, bodies=loaded.bodies, ligand_of=loaded.ligand_of)
+        return DockChunk(span=span, loaded=loaded, bodies=loaded.bodies, ligand_of=loaded.ligand_of)
 
     def compute(self, chunk: DockChunk) -> Placements:
         """Search, refine, rank."""
@@ -168,8 +185,10 @@ class DockSession(Session[DockSpan, DockedLigands]):
         """Return the poses of a chunk from those of its halves."""
         return Placements.joined(computed, [len(half.bodies) for half in halves])
 
-    def finish(self, chunk: DockChunk, found: Placements) -> DockedLigands:
-        return self.workload.finish(chunk.loaded, found)
+    def finish(self, chunk: DockChunk, found: Placements) -> DockPart:
+        if self.workload.is_whole(chunk.span):
+            return self.workload.finish(chunk.loaded, found)
+        return SearchedPoses(span=chunk.span, poses=Poses(found.ligand, found.pose, found.score))
 
 
 def _ranked(chunk: DockChunk, found: Placements, min_rmsd: float, top: int) -> Placements:

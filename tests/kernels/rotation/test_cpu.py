@@ -36,8 +36,10 @@ from multigpu.kernels.rotation import (
     energy_channels,
     energy_terms,
     placed,
+    reference,
 )
 from multigpu.kernels.rotation.rotations import Floats
+from multigpu.kernels.rotation.types import split
 
 BACKENDS = ["reference", *DEVICES]
 NATIVE = [BACKENDS[0], BACKENDS[1], BACKENDS[3]]  # the emulated one is slow
@@ -67,7 +69,7 @@ def test_golden__the_best_poses_are_found(golden: Path, backend: str, name: str)
     assert len(poses) == case.search.top
     for score in case.expected["top_scores"] if name in PLAIN else ():
         assert np.isclose(poses.score, score, rtol=1e-9).any()
-    poses = poses.take(slice(1))
+    poses = poses.winners()
     assert poses.score[0] == pytest.approx(float(case.expected["score"]), rel=1e-6)
     atoms = atoms_at(case.ligands, case.search, poses)
     np.testing.assert_allclose(atoms, case.expected["atoms"], atol=1e-9)
@@ -100,6 +102,22 @@ def test_backends__agree_to_the_last_bit(
     assert_right(backend_of("rotation", backend), field, ligands, search)
 
 
+@pytest.mark.parametrize("backend", NATIVE[1:])
+@examples(25)
+@given(SEEDS, st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"]))
+def test_answer__does_not_depend_on_how_poses_are_cut(
+    backend: str, seed: int, interpolation: str, outside: str
+) -> None:
+    rng = np.random.default_rng(seed)
+    field = random_field(rng, 1, interpolation, outside)
+    ligands = random_ligands(rng, [5, 1, 12])
+    docking = searcher(backend, field, random_search(rng, listed=False, shifts=False))
+    stop = docking.search.stop
+    size = int(rng.integers(stop // 30, stop + 1))
+    parts = [docking.best(ligands, part) for part in split(range(stop), size)]
+    assert_same(Poses.joined(parts).winners(), docking.best(ligands))
+
+
 @pytest.mark.parametrize("backend", DEVICES)
 def test_answer__is_the_same_from_many_threads(backend: str) -> None:
     rng = np.random.default_rng(2)
@@ -109,6 +127,21 @@ def test_answer__is_the_same_from_many_threads(backend: str) -> None:
     with ThreadPoolExecutor(4) as threads:
         parts = threads.map(lambda i: docking.best(ligands[i : i + 1]).moved(i), range(12))
         assert_same(Poses.joined(list(parts)), expected)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_poses__beyond_32_bits(backend: str) -> None:
+    rng = np.random.default_rng(4)
+    field, ligands = random_field(rng), random_ligands(rng, [6])
+    rotations = EulerRotations(0.01)
+    assert rotations.count > 2**45
+    search = PoseSearch(rotations)
+    span = range(2**40 + 5, 2**40 + 3000)
+    poses = searcher(backend, field, search).best(ligands, span)
+    assert poses.pose[0] in span
+    scores = reference.scores(field, ligands, 0, search, np.arange(span.start, span.stop))
+    assert poses.pose[0] == span.start + int(scores.argmax())
+    assert poses.score[0] == scores.max()
 
 
 @pytest.mark.parametrize("backend", NATIVE)
@@ -213,7 +246,9 @@ def test_nothing__to_search_gives_no_poses(backend: str) -> None:
     rng = np.random.default_rng(11)
     field, ligands = random_field(rng), random_ligands(rng, [3])
     docking = searcher(backend, field, PoseSearch(EulerRotations(90)))
+    assert len(docking.best(ligands, range(5, 5))) == 0
     assert len(docking.best(ligands[0:0])) == 0
+    assert len(docking.best(ligands, range(3, 4))) == 1
 
 
 def test_energies__are_those_of_the_maps() -> None:
@@ -294,10 +329,12 @@ def test_search__refuses_more_poses_than_have_a_number() -> None:
 
 
 @pytest.mark.parametrize("backend", DEVICES)
-def test_best__refuses_channels_that_are_not_there(backend: str) -> None:
+def test_best__refuses_channels_and_spans_that_are_not_there(backend: str) -> None:
     docking = searcher(backend, field_of(), PoseSearch(EulerRotations(90)))
     with pytest.raises(ValueError, match="not among the 1 of the field"):
         docking.best(ligands_of(channels=np.ones((2, 1), np.int32)))
+    with pytest.raises(ValueError, match=r"range\(0, 99\) is no part of range\(0, 32\)"):
+        docking.best(ligands_of(), range(99))
 
 
 # ---- atoms outside of the grid, with AutoDock's penalty ---------------------------------------

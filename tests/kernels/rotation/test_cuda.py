@@ -49,17 +49,11 @@ def test_search__in_tiles_that_do_not_fit_the_angles(cuda: Any, precision: float
     )
 
 
-def test_scores__of_poses_beyond_32_bits(cuda: Any) -> None:
+@pytest.mark.parametrize("part", [range(5, 7), range(144, 288), range(100, 400), range(6, 6)])
+def test_search__of_a_span_of_the_poses(cuda: Any, part: range) -> None:
     rng = np.random.default_rng(4)
-    field, ligands = random_field(rng), random_ligands(rng, [6])
-    search = PoseSearch(EulerRotations(0.01))
-    assert search.count > 2**45
-    span = range(2**40 + 5, 2**40 + 3000)
-    with cuda.cupy.cuda.Stream():
-        poses = cuda.Scores(cuda.PoseSearcher(field, search), ligands, span, len(span)).best()
-    scores = reference.scores(field, ligands, 0, search, np.arange(span.start, span.stop))
-    assert poses.pose.tolist() == [span.start + int(scores.argmax())]
-    assert poses.score[0] == scores.max()
+    search = PoseSearch(EulerRotations(30), top=2)
+    assert_right(cuda, random_field(rng), random_ligands(rng, [9, 3]), search, span=part)
 
 
 @pytest.mark.parametrize("most", [1, 300, 1000])
