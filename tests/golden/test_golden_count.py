@@ -182,7 +182,6 @@ def test_a_file_without_index__is_counted_where_r_stops(
     call = calls("bam_segments")[27]
     assert "failed to load BAM index" in call["error"]
     read = count("bam_segments", call, "--no-index")
-    assert not (tmp_path / "noindex.bam.bai").exists()
     assert rows(count("bam_segments", call)) == rows(read)
-    assert (tmp_path / "noindex.bam.bai").exists()
+    assert not (tmp_path / "noindex.bam.bai").exists()
     assert read.values.sum() > 0
