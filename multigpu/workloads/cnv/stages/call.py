@@ -109,10 +109,12 @@ class _Calls:
         segments = replace(segments, cnv=is_cnv(segments, self.options))
         spans = segments.first[segments.cnv], segments.stop[segments.cnv]
         classes = np.full((len(spans[0]), self.all_cases), NOT_CALLED, np.int8)
-        if len(classes):
-            classes[:, self.places] = self._model_averages(
-                cnmops_cpu, spans, "cn_index", threads=self.stage.threads
+        if len(classes):  # carriers of one change often have the same span
+            unlike, which = np.unique(np.stack(spans), axis=1, return_inverse=True)
+            found = self._model_averages(
+                cnmops_cpu, (unlike[0], unlike[1]), "cn_index", threads=self.stage.threads
             )
+            classes[:, self.places] = found[which]
         numbers = integer_copy_numbers(segments, classes, self.options)
         usual = self.chromosome.usual_copies_of(segments)
         called = replace(segments, copy_number=numbers, shown=self.shown[usual, numbers])

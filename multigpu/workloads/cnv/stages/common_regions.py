@@ -179,12 +179,12 @@ class _Blocks:
         level, copies, unsure, is_clustered = map(np.concatenate, fitted)
         most = (copies[:, :, None] == COPIES).mean(axis=1).max(axis=1)
         common = is_clustered & ((copies != 2).mean(axis=1) >= COMMON)
-        common &= ~_are_batches(copies, alike, noise)
         there, here = (
             ((np.log(x) - middle) / spread) ** 2 / 2
             for x in (level, np.maximum(typical[found], TINY))
         )
         common &= (most < MAJORITY) | (here - there > DEPTH_SAYS)
+        common[common] = ~_are_batches(copies[common], alike, noise)
         return cls(
             counts=counts,
             sizes=sizes,
@@ -294,7 +294,7 @@ def _are_batches(copies: NDArray[np.intp], others: Floats, noise: float) -> Mask
     noise   of these depths, relative
     """
     found = np.zeros(len(copies), np.bool_)
-    if not len(others):
+    if not len(others) or not len(copies):
         return found
     depths = others / np.median(others, axis=1, keepdims=True)
     limit = max(BATCH, 1 + 4 * np.sqrt(2 / len(others)))
