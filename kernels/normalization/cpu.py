@@ -17,6 +17,7 @@ from multigpu.kernels.normalization.types import Floats, Mask, Normalization, Si
 STRETCH = 4096  # regions that are summed together, whatever the number of threads
 ADDING = 256  # threads of a GPU that sum them
 LEAST_SPAN = 1 << 14  # regions, for a thread
+LEAST_ADDED = 1 << 20  # counts, for a thread that sums them
 SAME_15_DIGITS = 4e-15  # relative; values further apart differ in their first 15 digits
 
 
@@ -142,8 +143,9 @@ class ChromosomeStatistics:
         over_spans(self._find_used, len(counts), threads, LEAST_SPAN)
 
     def _find_used(self, begin: int, stop: int) -> None:
-        counts = self._counts[begin:stop][:, self._samples]
-        self._used[begin:stop] = (counts >= 1).any(axis=1)
+        for first in range(begin, stop, STRETCH):  # of which there are copies
+            some = slice(first, min(first + STRETCH, stop))
+            self._used[some] = (self._counts[some][:, self._samples] >= 1).any(axis=1)
 
     @cached_property
     def _spectra(self) -> Sequence[Spectrum]:
@@ -170,8 +172,10 @@ class ChromosomeStatistics:
         ratios = np.empty(len(rows))
 
         def work(begin: int, stop: int) -> None:
-            some = self._counts[rows[begin:stop]][:, self._samples]
-            ratios[begin:stop] = _ratios(some, factors)
+            for first in range(begin, stop, STRETCH):  # of which there are copies
+                some = slice(first, min(first + STRETCH, stop))
+                counts = self._counts[np.ix_(rows[some], self._samples)]
+                ratios[some] = _ratios(counts, factors)
 
         over_spans(work, len(rows), self._threads, LEAST_SPAN)
         ratios.sort()
@@ -198,7 +202,7 @@ def _part_sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads:
             span = slice(k * STRETCH, (k + 1) * STRETCH)
             _add(counts[span], rows[span], samples, out[k * each : (k + 1) * each])
 
-    over_spans(work, stretches, threads, 1)
+    over_spans(work, stretches, threads, max(1, LEAST_ADDED // (STRETCH * len(samples))))
     return out
 
 

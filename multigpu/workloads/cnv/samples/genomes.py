@@ -133,7 +133,7 @@ def are_inside(
 ) -> NDArray[np.bool_]:
     """Return bool[n]: whether the middle of each region lies in one of the intervals."""
     found = np.zeros(len(start), np.bool_)
-    middle = start + (end - start) // 2
     for first, stop in intervals:
+        middle = start + (end - start) // 2
         found |= (middle >= first) & (middle < stop)
     return found

@@ -62,6 +62,10 @@ class KernelBackend:
         """Return an array of the host on the device."""
         return array
 
+    def put_or_keep(self, array: Array) -> Array:
+        """Return an array on the device, or as it is where it would take much of the device."""
+        return array
+
     def get(self, array: Array) -> NDArray[Any]:
         """Return an array of the device on the host."""
         return np.asarray(array)
@@ -128,6 +132,10 @@ class CudaBackend(KernelBackend):
         there = cupy.empty(array.shape, array.dtype)
         there.set(array, stream=cupy.cuda.get_current_stream())
         return there
+
+    def put_or_keep(self, array: Any) -> Any:
+        """Return a copy on the GPU, or the array itself where it is there or is too large."""
+        return self.put(array) if array.nbytes <= self._largest else array
 
     def get(self, array: Any) -> NDArray[Any]:
         """Return a copy on the host."""

@@ -48,7 +48,11 @@ class Normalize:
         how = normalization_options(self.options, ploidy)
         try:
             found = self.backend.size_factors(
-                counts, [slice(0, len(counts))], how, [span.name], totals=columns.totals[:used]
+                self.backend.put_or_keep(counts),
+                [slice(0, len(counts))],
+                how,
+                [span.name],
+                totals=columns.totals[:used],
             )
         except NormalizationError as error:
             kind = NotComparable if isinstance(error, ChromosomeError) else UsageError
