@@ -5,7 +5,6 @@ as a whole: threads sum blocks of its lines. Bins lie on a grid that begins with
 their chromosome, so that a gap makes bins of fewer lines; one without lines is left out.
 """
 
-import mmap
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,6 @@ from io import BufferedReader
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.devices.memory import free_bytes
 from multigpu.errors import Failure, InputError, first_line, quoted
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.names import name_problem
@@ -31,7 +29,6 @@ NO_BIN = "is no bin as wide as the first one and after the one before, with coun
 TIMES = " ×"  # between the name of a chromosome and the size of its bins
 BLOCK = 4 << 20  # bytes of text that a thread sums at a time
 MOST_THREADS = 16  # more wait for the text
-FIRST_BYTES = 1 << 20  # of an array that grows
 
 Places = NDArray[np.int64]
 Keep = Callable[[str, Places, Places], NDArray[np.bool_]]  # chromosome, starts, ends → bool[n]
@@ -53,7 +50,7 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
             samples = read_header(path, file)
             if not chosen:
                 check_room(path, file, len(samples), sum(1 / size for size in sizes))
-            every = [_Bins(size, len(samples), keep) for size in sizes]
+            every = [_Bins(size, keep) for size in sizes]
             stretches, ends = _stretches(path, file, chosen), dict[str, int]()
             tasks = (pool.submit(_sum_stretch, each, len(samples), sizes) for each in stretches)
             with closing(ReadAhead(tasks, threads)) as ahead:
@@ -72,7 +69,7 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
             raise InputError(path, f"has no chromosome {quoted(missing[0])}")
         if not ends:
             raise InputError(path, "there are no regions")
-        return _join(every, samples, ends)
+        return _join(every, samples, ends, threads)
     except MemoryError as error:
         raise Failure(f"{path}: does not fit into memory ({first_line(error)})") from error
 
@@ -173,7 +170,8 @@ def _sum_stretch(stretch: _LineStretch, samples: int, sizes: Sequence[int]) -> _
     where = stretch.start, np.array(sizes, np.int64)
     lines, end, wrong = sum_lines(text, grid, *where, line, numbers, sums, used)
     bad = None if wrong < 0 else bytes(stretch.text[wrong:]).partition(b"\n")[0]
-    bins = [(numbers[k, :count], sums[k, :count]) for k, count in enumerate(used.tolist())]
+    # Copies: the rows that are not used, most of them, need not stay in memory.
+    bins = [(numbers[k, :count], sums[k, :count].copy()) for k, count in enumerate(used.tolist())]
     return _StretchSums(stretch, bins, lines, end, bad)
 
 
@@ -197,13 +195,12 @@ def _line_error(
 
 
 class _Bins:
-    """Bins of one size that are wanted, in an array that grows without a copy."""
+    """Bins of one size that are wanted."""
 
-    def __init__(self, size: int, samples: int, keep: Keep) -> None:
-        self.size, self._samples, self._keep = size, samples, keep
+    def __init__(self, size: int, keep: Keep) -> None:
+        self.size, self._keep = size, keep
         self.places: list[tuple[str, Places, Places]] = []  # chromosome, starts, ends
-        self._memory = mmap.mmap(-1, FIRST_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self._rows = 0
+        self.sums: list[NDArray[np.int32]] = []
         self._last: tuple[_LineStretch, Places, NDArray[np.int32]] | None = None
 
     def add(self, stretch: _LineStretch, numbers: Places, sums: NDArray[np.int32]) -> None:
@@ -226,25 +223,12 @@ class _Bins:
         start = stretch.origin + numbers * width
         kept = self._keep(stretch.name, start, start + width)
         self.places.append((stretch.name, start[kept], start[kept] + width))
-        self.append_rows(sums if kept.all() else sums[kept])
-
-    def append_rows(self, rows: NDArray[np.int32]) -> None:
-        """Add rows after those of the bins. Raises MemoryError."""
-        self._rows += len(rows)
-        size, room = 4 * self._rows * self._samples, len(self._memory)
-        if size > room:
-            if size - room > free_bytes(None):
-                raise MemoryError("the sums of its bins alone")
-            self._memory.resize(max(size, 2 * room))
-        self.values()[self._rows - len(rows) :] = rows
-
-    def values(self) -> NDArray[np.int32]:
-        """Return int32[bins, samples]; nothing can be added while somebody has them."""
-        found = np.frombuffer(self._memory, np.int32, self._rows * self._samples)
-        return found.reshape(self._rows, self._samples)
+        self.sums.append(sums if kept.all() else sums[kept])
 
 
-def _join(every: Sequence[_Bins], samples: tuple[str, ...], ends: Mapping[str, int]) -> Counts:
+def _join(
+    every: Sequence[_Bins], samples: tuple[str, ...], ends: Mapping[str, int], threads: int
+) -> Counts:
     """Return the bins of all sizes; no bin ends after the last line of its chromosome."""
     names: dict[str, int] = {}
     chrom, start, end = [], [], []
@@ -255,7 +239,18 @@ def _join(every: Sequence[_Bins], samples: tuple[str, ...], ends: Mapping[str, i
             chrom.append(np.full(len(first), number, np.int32))
             start.append(first)
             end.append(np.minimum(stop, ends[name]))
-    for bins in every[1:]:
-        every[0].append_rows(bins.values())
     columns = np.concatenate(chrom), np.concatenate(start), np.concatenate(end)
-    return Counts(Regions(tuple(names), *columns), samples, every[0].values())
+    sums = [part for bins in every for part in bins.sums]
+    for bins in every:
+        bins.sums.clear()
+    values = np.empty((len(columns[0]), len(samples)), np.int32)
+    firsts = np.cumsum([0, *map(len, sums)])
+
+    def put(k: int) -> None:
+        values[firsts[k] : firsts[k + 1]] = sums[k]
+        sums[k] = values[:0]  # its memory is free again: all of it would be there twice
+
+    with ThreadPoolExecutor(threads, "sums") as pool:
+        for _ in pool.map(put, range(len(sums))):
+            pass
+    return Counts(Regions(tuple(names), *columns), samples, values)
