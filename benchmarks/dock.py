@@ -221,7 +221,7 @@ def _check_plain_search(bench: Bench, count: int, rows: list[str]) -> None:
     (source,), _ = open_sources([str(library(bench.folder, count))], skip=False)
     some = next(read_records(0, source))[:CHECKED]
     loaded = LigandLoader(sources=[source], types=grid.types).load([some], first=0)
-    plain = reference.Searcher(field, search).best(loaded.bodies)
+    plain = reference.PoseSearcher(field, search).best(loaded.bodies)
     claimed = [float(row.split("\t")[2]) for row in rows]
     require(plain.score.tolist() == claimed, f"the plain search scores {plain.score}: {claimed}")
 

@@ -24,7 +24,7 @@ def sum_lines(
     factors  int64[f]  lines that a bin has where none is missing
     line     int32[samples]         room for the counts of a line
     bins     int64[f, m]            gets the number of each bin on the grid of its size
-    sums     int32[f, m, samples]   zeros, which get the counts; m: number of lines at least
+    sums     int32[f, m, samples]   gets the counts; m: number of lines at least
     used     int64[f]               zeros, which get the number of bins of each size
 
     Returns the number of lines, the end of the last one in bases, and where the first line begins
@@ -54,6 +54,7 @@ def sum_lines(
             number = place // (width * factors[f])
             if used[f] == 0 or bins[f, used[f] - 1] != number:
                 bins[f, used[f]] = number
+                sums[f, used[f]] = 0
                 used[f] += 1
             row = used[f] - 1
             for sample in range(line.shape[0]):

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedReader
 
 import numpy as np
@@ -27,7 +27,7 @@ from multigpu.kernels.compiled.text.count_lines import sum_lines
 TWO_PLACES = "the rows of {} are in two places: sort them"
 NO_BIN = "is no bin as wide as the first one and after the one before, with counts below 2 million"
 TIMES = " ×"  # between the name of a chromosome and the size of its bins
-BLOCK = 4 << 20  # bytes of text that a thread sums at a time
+BLOCK = 16 << 20  # bytes of text that a thread sums at a time
 MOST_THREADS = 16  # more wait for the text
 
 Places = NDArray[np.int64]
@@ -50,7 +50,7 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
             samples = read_header(path, file)
             if not chosen:
                 check_room(path, file, len(samples), sum(1 / size for size in sizes))
-            every = [_Bins(size, keep) for size in sizes]
+            every = [_Bins(size) for size in sizes]
             stretches, ends = _stretches(path, file, chosen), dict[str, int]()
             tasks = (pool.submit(_sum_stretch, each, len(samples), sizes) for each in stretches)
             with closing(ReadAhead(tasks, threads)) as ahead:
@@ -69,7 +69,8 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
             raise InputError(path, f"has no chromosome {quoted(missing[0])}")
         if not ends:
             raise InputError(path, "there are no regions")
-        return _join(every, samples, ends, threads)
+        regions, values = _join(every, len(samples), ends, keep, threads)
+        return Counts(regions, samples, values)
     except MemoryError as error:
         raise Failure(f"{path}: does not fit into memory ({first_line(error)})") from error
 
@@ -160,18 +161,18 @@ class _StretchSums:
 
 def _sum_stretch(stretch: _LineStretch, samples: int, sizes: Sequence[int]) -> _StretchSums:
     text = np.frombuffer(stretch.text, np.uint8)
-    lines = int(np.count_nonzero(text == ord("\n")))
     if not stretch.is_chosen:
-        return _StretchSums(stretch, [], lines, 0, None)
-    room = len(sizes), lines
-    numbers, sums = np.empty(room, np.int64), np.zeros((*room, samples), np.int32)
+        return _StretchSums(stretch, [], int(np.count_nonzero(text == ord("\n"))), 0, None)
+    room = len(sizes), len(text) // (2 * samples) + 1  # lines at most: a byte and a tab a count
+    numbers, sums = np.empty(room, np.int64), np.empty((*room, samples), np.int32)
     used, line = np.zeros(len(sizes), np.int64), np.empty(samples, np.int32)
     grid = stretch.origin, stretch.width, LARGEST // max(sizes)  # so that no sum is too large
     where = stretch.start, np.array(sizes, np.int64)
     lines, end, wrong = sum_lines(text, grid, *where, line, numbers, sums, used)
     bad = None if wrong < 0 else bytes(stretch.text[wrong:]).partition(b"\n")[0]
     # Copies: the rows that are not used, most of them, need not stay in memory.
-    bins = [(numbers[k, :count], sums[k, :count].copy()) for k, count in enumerate(used.tolist())]
+    counts = used.tolist()
+    bins = [(numbers[k, :n].copy(), sums[k, :n].copy()) for k, n in enumerate(counts)]
     return _StretchSums(stretch, bins, lines, end, bad)
 
 
@@ -184,9 +185,9 @@ def _line_error(
         return InputError(path, f"{len(fields)} columns instead of {columns}", where)
     if fields[0] != stretch.name.encode():
         return InputError(path, TWO_PLACES.format(quoted(stretch.name)), where)
-    for number, field in enumerate(fields[1:], 2):
-        if not field.isdigit():
-            problem = f"{quoted(field)} is no whole number"
+    for number, cell in enumerate(fields[1:], 2):
+        if not cell.isdigit():
+            problem = f"{quoted(cell)} is no whole number"
             return InputError(path, problem, f"{where}, column {number}")
     return InputError(path, NO_BIN, where)
 
@@ -194,63 +195,51 @@ def _line_error(
 # ---- sums to a table, in order ----------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
 class _Bins:
-    """Bins of one size that are wanted."""
+    """Bins of one size, in parts: chromosome, starts, width, and the sums of each."""
 
-    def __init__(self, size: int, keep: Keep) -> None:
-        self.size, self._keep = size, keep
-        self.places: list[tuple[str, Places, Places]] = []  # chromosome, starts, ends
-        self.sums: list[NDArray[np.int32]] = []
-        self._last: tuple[_LineStretch, Places, NDArray[np.int32]] | None = None
+    size: int
+    parts: list[tuple[str, Places, int, NDArray[np.int32]]] = field(default_factory=list)
 
     def add(self, stretch: _LineStretch, numbers: Places, sums: NDArray[np.int32]) -> None:
-        """Add the bins of the next stretch; to the last of them the one after it may add, too."""
-        if self._last and self._last[0].name == stretch.name and self._last[1][0] == numbers[0]:
-            sums[0] += self._last[2][0]
-        else:
-            self.complete()
-        self._append(stretch, numbers[:-1], sums[:-1])
-        self._last = stretch, numbers[-1:], sums[-1:].copy()
-
-    def complete(self) -> None:
-        """Take the last bin as it is."""
-        if self._last:
-            self._append(*self._last)
-        self._last = None
-
-    def _append(self, stretch: _LineStretch, numbers: Places, sums: NDArray[np.int32]) -> None:
+        """Add the bins of the next stretch; a bin may have begun in the one before."""
         width = stretch.width * self.size
         start = stretch.origin + numbers * width
-        kept = self._keep(stretch.name, start, start + width)
-        self.places.append((stretch.name, start[kept], start[kept] + width))
-        self.sums.append(sums if kept.all() else sums[kept])
+        if self.parts:
+            name, starts, _, before = self.parts[-1]
+            if name == stretch.name and starts[-1] == start[0]:
+                sums[0] += before[-1]
+                self.parts[-1] = name, starts[:-1], width, before[:-1]
+        self.parts.append((stretch.name, start, width, sums))
 
 
 def _join(
-    every: Sequence[_Bins], samples: tuple[str, ...], ends: Mapping[str, int], threads: int
-) -> Counts:
-    """Return the bins of all sizes; no bin ends after the last line of its chromosome."""
+    every: Sequence[_Bins], samples: int, ends: Mapping[str, int], keep: Keep, threads: int
+) -> tuple[Regions, NDArray[np.int32]]:
+    """Return the wanted bins of all sizes; no bin ends after the last line of its chromosome."""
     names: dict[str, int] = {}
     chrom, start, end = [], [], []
+    sums: list[tuple[NDArray[np.bool_], NDArray[np.int32]]] = []
     for bins in every:
-        bins.complete()
-        for name, first, stop in bins.places:
+        for name, first, width, values in bins.parts:
+            kept = keep(name, first, first + width)
             number = names.setdefault(f"{name}{TIMES}{bins.size}", len(names))
-            chrom.append(np.full(len(first), number, np.int32))
-            start.append(first)
-            end.append(np.minimum(stop, ends[name]))
-    columns = np.concatenate(chrom), np.concatenate(start), np.concatenate(end)
-    sums = [part for bins in every for part in bins.sums]
-    for bins in every:
-        bins.sums.clear()
-    values = np.empty((len(columns[0]), len(samples)), np.int32)
-    firsts = np.cumsum([0, *map(len, sums)])
+            start.append(first[kept])
+            chrom.append(np.full(len(start[-1]), number, np.int32))
+            end.append(np.minimum(start[-1] + width, ends[name]))
+            sums.append((kept, values))
+        bins.parts.clear()
+    firsts = np.cumsum([0, *map(len, start)])
+    joined = np.empty((firsts[-1], samples), np.int32)
 
     def put(k: int) -> None:
-        values[firsts[k] : firsts[k + 1]] = sums[k]
-        sums[k] = values[:0]  # its memory is free again: all of it would be there twice
+        kept, values = sums[k]
+        joined[firsts[k] : firsts[k + 1]] = values if kept.all() else values[kept]
+        sums[k] = kept, joined[:0]  # its memory is free again: all of it would be there twice
 
     with ThreadPoolExecutor(threads, "sums") as pool:
         for _ in pool.map(put, range(len(sums))):
             pass
-    return Counts(Regions(tuple(names), *columns), samples, values)
+    columns = np.concatenate(chrom), np.concatenate(start), np.concatenate(end)
+    return Regions(tuple(names), *columns), joined
