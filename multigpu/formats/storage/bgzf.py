@@ -18,7 +18,7 @@ from multigpu.formats.storage.decompress import (
 )
 from multigpu.formats.storage.stored_streams import errors_named
 
-BATCH = 1 << 20  # stored bytes that one thread takes together
+BATCH = 2 << 20  # stored bytes that one thread takes together
 SHORTEST = 26  # bytes of a block: header, no data, checksum and length
 LENGTH = 4  # bytes of the length
 
@@ -62,15 +62,16 @@ class BgzfContent:
 
     def _submit(self) -> None:
         """Give the next blocks to a thread."""
-        room = bytearray(BATCH)
-        new = room[: self._stream.readinto(memoryview(room)) or 0]
-        stored = self._left + new
-        last, stop, good = _whole_blocks(stored)
-        self._blocks_follow = good and bool(new)
-        self._left = stored[stop:]
+        left = len(self._left)
+        room = memoryview(bytearray(left + BATCH))
+        room[:left] = self._left
+        new = self._stream.readinto(room[left:]) or 0
+        last, stop, good = _whole_blocks(room[: left + new])
+        self._blocks_follow = good and new > 0
+        self._left = bytes(room[stop : left + new])
         if stop:
-            self._last = stored[last:stop]
-            self._coming.append(self._pool.submit(_decompress, stored[:stop]))
+            self._last = bytes(room[last:stop])
+            self._coming.append(self._pool.submit(_decompress, room[:stop]))
 
 
 def block_borders(path: str) -> Iterator[tuple[int, int]]:
@@ -99,11 +100,11 @@ def least_content(path: str) -> int:
     return size * content // stored if stored else size
 
 
-def _whole_blocks(stored: bytes) -> tuple[int, int, bool]:
+def _whole_blocks(stored: memoryview) -> tuple[int, int, bool]:
     """Return where the last whole block begins and ends, and whether another may follow."""
     last = stop = 0
     while len(stored) - stop >= HEADER:
-        size = bgzf_size(stored[stop : stop + HEADER])
+        size = bgzf_size(bytes(stored[stop : stop + HEADER]))
         if size is None or size < SHORTEST:
             return last, stop, False
         if stop + size > len(stored):
@@ -112,7 +113,7 @@ def _whole_blocks(stored: bytes) -> tuple[int, int, bool]:
     return last, stop, True
 
 
-def _decompress(blocks: bytes) -> bytes:
+def _decompress(blocks: memoryview) -> bytes:
     from isal import igzip
 
     content: bytes = igzip.decompress(blocks)  # type: ignore[no-untyped-call]
