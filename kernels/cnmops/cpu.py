@@ -33,7 +33,7 @@ def model(
     checked(counts, cov, scale, options)
     x = np.ascontiguousarray(counts, np.int32 if counts.dtype == np.int32 else np.float64)
     (regions, samples), coverages = x.shape, np.array(cov, np.float64)
-    team, is_given = lanes_of(samples, options.classes)[0], level is not None
+    team, is_given = lanes_of(samples, options.classes), level is not None
     weights = np.ones((samples, options.classes))
     constants = Constants(
         *numbers_of(samples, options),

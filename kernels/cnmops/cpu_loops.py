@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.cnmops.numbers import LEAST_MOST, REACH
+from multigpu.kernels.cnmops.numbers import LEAST_MOST, REACH, WARP
 from multigpu.kernels.cnmops.types import LEAST_LEVEL, Floats
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import fma
@@ -297,7 +297,8 @@ def _renew(is_last: Any, constants: Any, work: Any) -> Any:
     """Set levels and weights by the totals, the last ones by true quotients."""
     n, samples, impact = len(constants.classes), constants.cov.shape[0], constants.impact
     if not constants.is_level_given:
-        _add_rows(work.total[0], constants.changes, work.sums)
+        # Each warp of a block adds classes on its own.
+        _add_rows(work.total[0], constants.changes, work.sums[:WARP])
         for j in range(BLOCK):
             expected = work.sums[0, j] if constants.is_unit else work.total[0, n * BLOCK + j]
             reads = work.reads[j]

@@ -8,6 +8,7 @@ more for each sample and class and 25 for each sample. That is 25,000 for 15 sam
 no matter.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from multigpu.kernels.cnmops.numbers import (
     LEAST_MOST,
     REACH,
+    WARP,
     ModelNumbers,
     lanes_of,
     log2,
@@ -35,8 +37,10 @@ from multigpu.kernels.cnmops.types import (
 )
 from multigpu.kernels.device.launch import POINTER, launch, struct, usable
 from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.upload import upload
 
-THREADS = 128
+THREADS = 128  # of a block, which has several teams unless a team is a block
+SUM_BYTES = 16  # of shared memory that a lane needs for sums
 
 _INPUT = np.dtype(
     [
@@ -46,7 +50,7 @@ _INPUT = np.dtype(
             *("changes", "falls", "prior", "start"),
         )
     ]
-    + [("regions", "<i8")]
+    + [(name, "<i8") for name in ("begin", "stop", "regions")]
 )
 _OUTPUT = np.dtype(
     [(name, POINTER) for name in ("level", "alpha", "ini", "sini", "cn_index", "posterior")]
@@ -71,7 +75,9 @@ def model_against(
 
 def level_of_controls(controls: Any, scale: Floats | None = None, cov: Floats | None = None) -> Any:
     """Return what `reference.level_of_controls` does, on the current device."""
-    controls = _on_device(controls)
+    controls, spans = _arriving(controls)
+    for _ in spans:
+        pass
     samples = controls.shape[1]
     level = cupy.empty(len(controls), np.float64)
     launch(
@@ -82,22 +88,21 @@ def level_of_controls(controls: Any, scale: Floats | None = None, cov: Floats | 
     return level
 
 
-def defines(samples: int, classes: int, unit: bool, whole: bool) -> dict[str, object]:
-    """The macros that `model.cu` is compiled with."""
-    lanes, held = lanes_of(samples, classes)
+def defines(samples: int, classes: int, unit: bool, whole: bool, shared: bool) -> dict[str, object]:
+    """Return the macros that `model.cu` is compiled with."""
     return {
         "SAMPLES": samples,
         "CLASSES": classes,
-        "TEAM": lanes,
-        "HELD": int(held),
+        "TEAM": lanes_of(samples, classes),
+        "SHARED": int(shared),
         "UNIT": int(unit),
         "COUNT": "int" if whole else "double",
     }
 
 
 @cache
-def _module(samples: int, classes: int, unit: bool, whole: bool) -> Any:
-    macros = defines(samples, classes, unit, whole).items()
+def _module(samples: int, classes: int, unit: bool, whole: bool, shared: bool = False) -> Any:
+    macros = defines(samples, classes, unit, whole, shared).items()
     # Nothing is contracted: the CPU rounds the same results.
     options = ("--std=c++17", "--fmad=false", *(f"-D{name}={value}" for name, value in macros))
     return cupy.RawModule(code=source("cnmops", "model.cu"), options=options)
@@ -108,10 +113,11 @@ def _run(
     levels: Any = None, weights: NDArray[np.float64] | None = None,
 ) -> Result:  # fmt: skip
     checked(counts, cov, scale, options)
-    counts = _on_device(counts)
+    counts, spans = _arriving(counts)
     regions, samples = counts.shape
-    cov = np.array(cov, np.float64)
-    module = _module(samples, options.classes, bool((cov == 1).all()), counts.dtype == np.int32)
+    cov, size = np.array(cov, np.float64), (samples, options.classes)
+    lanes, shared = lanes_of(*size), _shared_bytes(*size)
+    module = _module(*size, bool((cov == 1).all()), counts.dtype == np.int32, shared > 0)
     numbers = numbers_of(samples, options)
     arrays = {
         "scale": ones_or(scale, samples),
@@ -121,19 +127,38 @@ def _run(
         **{name: getattr(numbers, name) for name in ("changes", "falls", "prior", "start")},
     }
     held = {name: cupy.asarray(each) for name, each in arrays.items() if each is not None}
-    given = struct(_INPUT, counts=counts, levels=levels, regions=regions, **held)
+    constants = _constants(numbers, options)
     result, out = _room(regions, samples, options, held["changes"])
-    lanes, _ = lanes_of(samples, options.classes)
-    launch(module, kernel, regions * lanes, THREADS, given, _constants(numbers, options), out)
+    for begin, stop in spans:
+        given = struct(
+            _INPUT, counts=counts, levels=levels, begin=begin, stop=stop, regions=regions, **held
+        )
+        launch(
+            module, kernel, (stop - begin) * lanes, lanes if lanes > WARP else THREADS,
+            given, constants, out, shared=shared,
+        )  # fmt: skip
     return result
 
 
-def _on_device(counts: Any) -> Any:
-    """int32 or float64, C-contiguous."""
+def _shared_bytes(samples: int, classes: int) -> int:
+    """Return what a block keeps of a region in shared memory; 0 for those in one warp, or no room.
+
+    Answers do not depend on it.
+    """
+    lanes = lanes_of(samples, classes)
+    if lanes <= WARP:
+        return 0
+    size = -(-samples // lanes) * lanes * (classes + 1) * 8
+    room = cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"] - lanes * SUM_BYTES
+    return size if size <= room else 0
+
+
+def _arriving(counts: Any) -> tuple[Any, Iterable[tuple[int, int]]]:
+    """Return int32 or float64, C-contiguous, on the device; and spans of rows as they arrive."""
     if isinstance(counts, cupy.ndarray):
-        return usable(counts)
+        return usable(counts), [(0, len(counts))]
     kind = np.int32 if counts.dtype == np.int32 else np.float64
-    return cupy.asarray(np.ascontiguousarray(counts, kind))
+    return upload(np.ascontiguousarray(counts, kind))
 
 
 def _constants(numbers: ModelNumbers, options: Model) -> NDArray[Any]:

@@ -15,8 +15,10 @@
 #include "team.cuh"
 #include "start.cuh"
 
-constexpr int BLOCKS = HELD && SLOTS * CLASSES > 40 ? 2 : 3;  // that a multiprocessor has room for
-constexpr int OWNED = (CLASSES + TEAM - 1) / TEAM;  // lane l has the classes l, l + TEAM, ...
+constexpr int THREADS = HELD ? 128 : TEAM;
+// That a multiprocessor has room for.
+constexpr int BLOCKS = HELD ? (SLOTS * CLASSES > 40 ? 2 : 3) : 512 / TEAM;
+constexpr int OWNED = (CLASSES + WIDTH - 1) / WIDTH;  // lane l has the classes l, l + WIDTH, ...
 
 // The state of a cycle.
 struct Cycle {
@@ -25,7 +27,7 @@ struct Cycle {
 };
 
 __device__ __forceinline__ int owned(const Region& region, int j) {
-  return min(region.lane + j * TEAM, CLASSES - 1);
+  return min(region.lane % WIDTH + j * WIDTH, CLASSES - 1);
 }
 
 __device__ __forceinline__ Cycle at_level(const Input& input, const Region& region,
@@ -39,13 +41,14 @@ __device__ __forceinline__ Cycle at_level(const Input& input, const Region& regi
     if (UNIT) mine[j] *= exp2_of((anchor.level - level) * input.falls[owned(region, j)]);
   }
 #pragma unroll
-  for (int i = 0; i < CLASSES; ++i) cycle.factor[i] = of_lane(mine[i / TEAM], i % TEAM);
+  for (int i = 0; i < CLASSES; ++i) cycle.factor[i] = of_lane(mine[i / WIDTH], i % WIDTH);
   return cycle;
 }
 
 __device__ __forceinline__ double held(const Region& region, const Constants& constants,
                                        const Anchor& anchor, const Reads& reads, int slot, int i) {
   if (HELD) return region.held[HELD ? slot : 0][i];
+  if (SHARED) return shared_number(region, slot, i);
   return density(constants, anchor, reads, i);
 }
 
@@ -148,11 +151,11 @@ __device__ __forceinline__ void sum_up(const Input& input, const Region& region,
 #pragma unroll
     for (int j = 0; j < OWNED; ++j) {
       const double change = input.changes[owned(region, j)];
-      if (region.lane + j * TEAM < CLASSES)
+      if (region.lane % WIDTH + j * WIDTH < CLASSES)
         totals.expected = fma(totals.of_class[j], change, totals.expected);
     }
   }
-  totals.expected = team_sum(totals.expected);
+  totals.expected = team_sum<UNIT ? WIDTH : TEAM>(totals.expected);  // all warps have the classes
 }
 
 // A sample's answers; returns how informative it is.
@@ -190,10 +193,10 @@ __device__ __forceinline__ void put_region(const Input& input, const Region& reg
                                            const Constants& constants, const double (&alpha)[OWNED],
                                            double level, const ExactSum& informative,
                                            const Output& out) {
-  if (!region.mine) return;
+  if (!region.mine || region.lane >= WIDTH) return;
 #pragma unroll
   for (int j = 0; j < OWNED; ++j) {
-    const int i = region.lane + j * TEAM;
+    const int i = region.lane + j * WIDTH;
     if (i < CLASSES)
       out.alpha[i * input.regions + region.row] = region.covered ? alpha[j]
                                                                  : double(i == constants.main);
@@ -212,7 +215,7 @@ __device__ __forceinline__ ExactSum add_posteriors(const Input& input, const Reg
                                                    const Output& out) {
   ExactSum informative = {};
   double weighted[CLASSES];
-#pragma unroll HELD ? SLOTS : 1
+#pragma unroll UNROLLED
   for (int slot = 0; slot < SLOTS; ++slot) {
     double share;
     if (LAST) {
@@ -249,7 +252,7 @@ __device__ __forceinline__ Cycle prepared(const Input& input, Region& region,
   return at_level(input, region, anchor, level, alpha);
 }
 
-extern "C" __global__ void __launch_bounds__(128, BLOCKS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     estimate(Input input, Constants constants, Output out) {
   Region region = taken(input, constants);
   const double reads = all_reads(input, region);
@@ -282,14 +285,14 @@ extern "C" __global__ void __launch_bounds__(128, BLOCKS)
   put_region(input, region, constants, alpha, level, team_sum(informative), out);
 }
 
-extern "C" __global__ void __launch_bounds__(128, BLOCKS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     compare(Input input, Constants constants, Output out) {
   Region region = taken(input, constants);
   const double level = input.levels[region.row];
   const Anchor anchor = anchored(input, region, constants, region.covered ? level : 1.0, false);
   Totals totals = {};
   ExactSum informative = {};
-#pragma unroll HELD ? SLOTS : 1
+#pragma unroll UNROLLED
   for (int slot = 0; slot < SLOTS; ++slot) {
     double weighted[CLASSES];
     weigh_given(input, region, constants, anchor, slot, weighted);

@@ -16,7 +16,9 @@ from multigpu.kernels.cnmops.types import Floats, Model
 
 WARP = 32
 HELD = 40  # densities that a lane of a GPU keeps in registers
-HELD_BY_WARP = 80  # the same where there are no more lanes; beyond it nothing is kept
+HELD_BY_WARP = 80  # the same where a whole warp has a region; beyond it a block has it
+SHARED = 50  # densities and counts that a lane of a block may add to shared memory
+MOST_LANES = 256
 LOG2E = 1.4426950408889634
 REACH = 400.0  # of exponents between a density and the one it is taken from
 LEAST_MOST = 2.5 * REACH  # the count they are reckoned with: level and anchor differ by up to 40 %
@@ -65,10 +67,18 @@ def _log2(value: float) -> float:
         return float(Decimal(value).ln() / Decimal(2).ln())
 
 
-def lanes_of(samples: int, classes: int) -> tuple[int, bool]:
-    """Return the lanes of a team, and whether a region's densities fit into their registers."""
+def lanes_of(samples: int, classes: int) -> int:
+    """Return the lanes of a team: part of a warp, a warp or, for many samples, a whole block."""
+
+    def slots(lanes: int) -> int:
+        return -(-samples // lanes)
+
     lanes = 1
-    while lanes < WARP and -(-samples // lanes) * classes > HELD:
+    while lanes < WARP and slots(lanes) * classes > HELD:
         lanes *= 2
-    room = HELD if lanes < WARP else HELD_BY_WARP
-    return lanes, -(-samples // lanes) * classes <= room
+    if slots(lanes) * classes <= HELD_BY_WARP:
+        return lanes
+    lanes = 2 * WARP
+    while lanes < MOST_LANES and slots(lanes) * (classes + 1) > SHARED:
+        lanes *= 2
+    return lanes

@@ -37,18 +37,33 @@ __device__ __forceinline__ void middle_of_held(const Input& input, const Region&
   high = team_max(high);
 }
 
-// Of values that are read again and again: the bits of the lower one, highest first.
+// Of values that are read again and again: the middle is from `low` to `upper`, and a number halfway
+// as bits, which are in the order of numbers, says on which side of it.
 __device__ __forceinline__ void middle_of_streamed(const Input& input, const Region& region,
                                                    double& low, double& high) {
-  unsigned long long bits = 0;
-  for (int bit = 62; bit >= 0; --bit) {
-    const double pivot = __longlong_as_double((long long)(bits | (1ull << bit)));
-    int below = 0;
-    for (int slot = 0; slot < SLOTS; ++slot)
-      below += filled(region, slot) && scaled(input, region, slot) < pivot;
-    if (team_sum(below) <= (SAMPLES - 1) / 2) bits |= 1ull << bit;
+  double least = 1.7e308, upper = 0;
+  for (int slot = 0; slot < SLOTS; ++slot) {
+    if (!filled(region, slot)) continue;
+    const double value = scaled(input, region, slot);
+    least = value < least ? value : least;
+    upper = value > upper ? value : upper;
   }
-  low = __longlong_as_double((long long)bits);
+  low = 0.0 - team_max(-least);  // not -0
+  upper = team_max(upper);
+  while (low < upper) {
+    const double pivot = of_bits((bits_of(low) + bits_of(upper) + 1) / 2);
+    double under = low, over = upper;  // the nearest values on both sides
+    int below = 0;
+    for (int slot = 0; slot < SLOTS; ++slot) {
+      if (!filled(region, slot)) continue;
+      const double value = scaled(input, region, slot);
+      below += value < pivot;
+      if (value < pivot) under = value > under ? value : under;
+      else over = value < over ? value : over;
+    }
+    if (team_sum(below) > (SAMPLES - 1) / 2) upper = team_max(under);
+    else low = -team_max(-over);
+  }
   int within = 0;
   double above = -1;  // the negative of the least value above
   for (int slot = 0; slot < SLOTS; ++slot) {

@@ -1,12 +1,15 @@
-// A region in the hands of a team: lane l has the samples l, l + TEAM, ... in its slots. With HELD
-// counts and densities stay in registers; without, they are read and computed in every cycle.
+// A region in the hands of a team: lane l has the samples l, l + TEAM, ... in its slots. Counts and
+// densities of a team in one warp stay in registers, those of a block's in shared memory where that
+// has room (SHARED); else they are read and computed in every cycle.
 //
-// Compiled for SAMPLES, CLASSES, TEAM, HELD, UNIT (all coverages are 1) and COUNT (int, double).
+// Compiled for SAMPLES, CLASSES, TEAM, SHARED, UNIT (all coverages are 1) and COUNT (int, double).
 
 #include "../numerics/log2_exp2.cuh"
 #include "team_sums.cuh"
 
+constexpr bool HELD = WARPS == 1;  // in registers
 constexpr int SLOTS = (SAMPLES + TEAM - 1) / TEAM;
+constexpr int UNROLLED = HELD ? SLOTS : SHARED ? 2 : 1;
 constexpr int KEPT = HELD ? SLOTS : 1;  // slots with registers
 
 struct Constants {  // read with indices known at compile time only: from the constant bank
@@ -22,30 +25,31 @@ struct Input {
   const double* scale;  // [SAMPLES]
   const double* cov;
   const double* log_cov;  // to base 2
-  const double* levels;   // [regions], where they are given
+  const double* levels;  // [regions], where they are given
   const double* weights;  // [SAMPLES, CLASSES], likewise
   const double* changes;  // [CLASSES], for indices that are not known
-  const double* falls;    // bits that a density loses for each read of the level
+  const double* falls;  // bits that a density loses for each read of the level
   const double* prior;
   const double* start;
-  long long regions;
+  long long begin, stop;  // regions of this launch
+  long long regions;  // of all launches
 };
 
 struct Output {
-  double* level;            // [regions]
-  double* alpha;            // [CLASSES, regions]
-  double* ini;              // [regions]
-  double* sini;             // [SAMPLES, regions]
-  signed char* cn_index;    // [SAMPLES, regions]
-  double* posterior;        // [regions, CLASSES, SAMPLES], or null
+  double* level;  // [regions]
+  double* alpha;  // [CLASSES, regions]
+  double* ini;  // [regions]
+  double* sini;  // [SAMPLES, regions]
+  signed char* cn_index;  // [SAMPLES, regions]
+  double* posterior;  // [regions, CLASSES, SAMPLES], or null
 };
 
 struct Region {
   long long row;
   int lane;
   bool covered;  // has a count above the least; others are taken as 1 and their results not
-  bool mine;     // not only there to keep the warp whole
-  double most;   // the greatest count
+  bool mine;  // not only there to keep the warp whole
+  double most;  // the greatest count
   double x[KEPT], constant[KEPT];
   double held[KEPT][CLASSES];  // densities at the anchor
 };
@@ -64,9 +68,17 @@ __device__ __forceinline__ double counted(const Input& input, const Region& regi
   return input.counts[region.row * SAMPLES + k] * input.scale[k];
 }
 
+extern __shared__ double numbers[];  // of each slot the densities and the count, of all lanes
+
+// A class's density, or the count at CLASSES.
+__device__ __forceinline__ double& shared_number(const Region& region, int slot, int i) {
+  return numbers[(slot * (CLASSES + 1) + i) * TEAM + region.lane];
+}
+
 __device__ __forceinline__ double count(const Input& input, const Region& region, int slot) {
   if (HELD) return region.x[HELD ? slot : 0];
-  return region.covered ? counted(input, region, slot) : 1.0;
+  if (!region.covered) return 1.0;
+  return SHARED ? shared_number(region, slot, CLASSES) : counted(input, region, slot);
 }
 
 __device__ __forceinline__ double coverage(const Input& input, const Region& region, int slot) {
@@ -85,13 +97,15 @@ __device__ __forceinline__ Region taken(const Input& input, const Constants& con
   Region region;
   const long long thread = (long long)blockIdx.x * blockDim.x + threadIdx.x;
   region.lane = threadIdx.x % TEAM;
-  region.mine = thread / TEAM < input.regions;
-  region.row = region.mine ? thread / TEAM : input.regions - 1;
+  region.row = input.begin + thread / TEAM;
+  region.mine = region.row < input.stop;
+  if (!region.mine) region.row = input.stop - 1;
   double most = input.levels ? input.levels[region.row] : 0.0;
 #pragma unroll HELD ? SLOTS : 4
   for (int slot = 0; slot < SLOTS; ++slot) {
     const double x = counted(input, region, slot);
     if (HELD) region.x[HELD ? slot : 0] = x;
+    if (SHARED) shared_number(region, slot, CLASSES) = x;
     most = x > most ? x : most;
   }
   most = team_max(most);
@@ -138,12 +152,13 @@ __device__ __forceinline__ double density(const Constants& constants, const Anch
 __device__ __forceinline__ Anchor anchored(const Input& input, Region& region,
                                            const Constants& constants, double level, bool squared) {
   const Anchor anchor = {level, log2_of(level), squared};
-  if (HELD) {
+#pragma unroll HELD ? SLOTS : 1
+  for (int slot = 0; slot < (HELD || SHARED ? SLOTS : 0); ++slot) {
+    const Reads reads = reads_of(input, region, slot);
 #pragma unroll
-    for (int slot = 0; slot < KEPT; ++slot) {
-      const Reads reads = reads_of(input, region, slot);
-#pragma unroll
-      for (int i = 0; i < CLASSES; ++i) region.held[slot][i] = density(constants, anchor, reads, i);
+    for (int i = 0; i < CLASSES; ++i) {
+      double& kept = SHARED ? shared_number(region, slot, i) : region.held[HELD ? slot : 0][i];
+      kept = density(constants, anchor, reads, i);
     }
   }
   return anchor;

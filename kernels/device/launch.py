@@ -12,15 +12,22 @@ POINTER = "<u8"
 caches.secure_cupy()  # before any kernel is compiled, or loaded as it was
 
 
-def launch(module: Any, name: str, threads: int, block: int, *arguments: Any) -> None:
+def launch(
+    module: Any, name: str, threads: int, block: int, *arguments: Any, shared: int = 0
+) -> None:
     """Queue a kernel on the current stream, with at least this many threads, `block` a block."""
-    launch_blocks(module, name, -(-threads // block), block, *arguments)
+    launch_blocks(module, name, -(-threads // block), block, *arguments, shared=shared)
 
 
-def launch_blocks(module: Any, name: str, blocks: int, block: int, *arguments: Any) -> None:
-    """Queue a kernel with this many blocks; nothing is done for none."""
+def launch_blocks(
+    module: Any, name: str, blocks: int, block: int, *arguments: Any, shared: int = 0
+) -> None:
+    """Queue a kernel with this many blocks, each with `shared` bytes; nothing is done for none."""
     if blocks:
-        module.get_function(name)((blocks,), (block,), arguments)
+        function = module.get_function(name)
+        if shared:  # beyond 48 KiB it must be announced
+            function.max_dynamic_shared_size_bytes = shared
+        function((blocks,), (block,), arguments, shared_mem=shared)
 
 
 def struct(dtype: np.dtype[Any], **fields: Any) -> NDArray[Any]:

@@ -37,7 +37,7 @@
 #define __forceinline__ inline
 #define __restrict__
 #define __launch_bounds__(...)
-#define __shared__ static __attribute__((section("emulated_shared")))
+#define __shared__ static __attribute__((section("emulated_shared")))  // `emulated.py`: if not extern
 
 struct alignas(8) int2 { int x, y; };
 struct alignas(8) uint2 { unsigned x, y; };
@@ -64,7 +64,7 @@ Index3 threadIdx, blockIdx, blockDim{1, 1, 1}, gridDim{1, 1, 1};
 namespace emulator {
 
 constexpr unsigned LANES = 32, MOST_THREADS = 1024;
-constexpr size_t STACK = 128 << 10;
+constexpr size_t STACK = 128 << 10, MOST_SHARED = 228 << 10;
 constexpr int SECONDS = EMULATED_SECONDS;
 
 enum class Meeting { sync, ballot, any, shuffle, add, max, block };
@@ -87,6 +87,8 @@ struct Warp { unsigned waiting, ended; };
 
 Fiber fibers[MOST_THREADS];
 unsigned char* stacks;  // of all fibers, one after the other
+unsigned char* dynamic_shared;  // whose size the launch says
+unsigned dynamic_bytes;
 Warp warps[MOST_THREADS / LANES];
 unsigned ready[MOST_THREADS], n_ready, n_wave;  // first those that are left of the wave
 unsigned warps_at_barrier;
@@ -218,6 +220,7 @@ void hold_meeting(unsigned warp) {
 void run_block() {
   for (unsigned char* byte = __start_emulated_shared; byte < __stop_emulated_shared; ++byte)
     *byte = random_below(256);
+  for (unsigned i = 0; i < dynamic_bytes; ++i) dynamic_shared[i] = random_below(256);
   memset(warps, 0, sizeof warps);
   n_ready = blockDim.x;
   for (unsigned thread = 0; thread < blockDim.x; ++thread) {
@@ -350,11 +353,22 @@ unsigned char* make_stacks() {
   return made;
 }
 
+// Shared memory that ends at a page that must not be touched; null where there is none.
+unsigned char* make_shared(unsigned bytes) {
+  static unsigned char* const memory = static_cast<unsigned char*>(mmap(
+      nullptr, MOST_SHARED + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  if (memory == MAP_FAILED || mprotect(memory + MOST_SHARED, 4096, PROT_NONE)) return nullptr;
+  return bytes <= MOST_SHARED ? memory + MOST_SHARED - bytes : nullptr;
+}
+
 // Null, or what went wrong.
 template <auto KERNEL>
-const char* launch(const char* name, unsigned grid, unsigned block, const Argument* arguments,
-                   unsigned count, unsigned long long seed, unsigned char* own_stacks) {
+const char* launch(const char* name, unsigned grid, unsigned block, unsigned shared,
+                   const Argument* arguments, unsigned count, unsigned long long seed,
+                   unsigned char* own_stacks) {
   kernel_name = name;
+  dynamic_bytes = shared;
+  if (shared && !(dynamic_shared = make_shared(shared))) return "no such shared memory";
   stacks = own_stacks;
   if (!fits(KERNEL, arguments, count)) return message;
   if (!grid || !block || block > MOST_THREADS || block % LANES) {
@@ -380,10 +394,10 @@ using As = std::common_type_t<T>;  // no deduction from this parameter
 extern "C" unsigned char* emulated_stacks() { return emulator::make_stacks(); }
 
 #define EMULATED_KERNEL(name)                                                                  \
-  extern "C" const char* launch_##name(unsigned grid, unsigned block,                          \
+  extern "C" const char* launch_##name(unsigned grid, unsigned block, unsigned shared,         \
                                        const emulator::Argument* arguments, unsigned count,    \
                                        unsigned long long seed, unsigned char* stacks) {       \
-    return emulator::launch<&name>(#name, grid, block, arguments, count, seed, stacks);        \
+    return emulator::launch<&name>(#name, grid, block, shared, arguments, count, seed, stacks); \
   }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }

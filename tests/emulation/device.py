@@ -13,6 +13,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any, Self
 
@@ -21,8 +22,9 @@ from numpy.typing import NDArray
 
 GARBAGE = 0xA5
 TO_DEVICE, TO_HOST = 1, 2
+USUAL_SHARED = 48 << 10  # bytes of shared memory; a function must announce more
 
-Kernel = Callable[[int, int, Sequence[tuple[bytes, bool]], int], None]
+Kernel = Callable[[int, int, int, Sequence[tuple[bytes, bool]], int], None]
 Library = Callable[[str], Kernel]  # the name of a kernel -> the kernel
 
 
@@ -114,10 +116,14 @@ class Stream:
         held = self._gpu.alive()  # CuPy, too, gives memory to others only in a stream's order
         self._work.append((work, held))
 
-    def synchronize(self) -> None:
-        queued, self._work = self._work, []
-        for work, _ in queued:
+    def synchronize(self, marks: Sequence[float] = ()) -> None:
+        """Do all work, or that before a mark is made."""
+        while self._work and not marks:
+            work, _ = self._work.pop(0)
             work()
+
+    def wait_event(self, event: "Event") -> None:
+        self.put(event.synchronize)
 
     def __enter__(self) -> Self:
         self._gpu.entered().append(self)
@@ -131,10 +137,18 @@ class Event:
     """A mark in a stream's work: the time at which it was done."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self._marks: list[float] = []
+        self.synchronize: Callable[[], None] = lambda: None
 
     def record(self, stream: Stream) -> None:
-        stream.put(lambda: setattr(self, "seconds", time.perf_counter()))
+        marks: list[float] = []
+        self._marks = marks
+        self.synchronize = partial(stream.synchronize, marks)
+        stream.put(lambda: marks.append(time.perf_counter()))
+
+    @property
+    def seconds(self) -> float:
+        return self._marks[0]
 
 
 def get_elapsed_time(begin: Event, end: Event) -> float:
@@ -221,10 +235,15 @@ class Module:
     def __init__(self, gpu: Gpu, code: str, options: Sequence[str]) -> None:
         self._gpu, self._library = gpu, gpu.build(code, options)
 
-    def get_function(self, name: str) -> Callable[..., None]:
+    def get_function(self, name: str) -> Any:
         gpu, kernel = self._gpu, self._library(name)
 
-        def launch(grid: tuple[int], block: tuple[int], arguments: Sequence[Any]) -> None:
+        def launch(
+            grid: tuple[int], block: tuple[int], arguments: Sequence[Any], shared_mem: int = 0
+        ) -> None:
+            most: int = vars(launch).get("max_dynamic_shared_size_bytes", USUAL_SHARED)
+            if shared_mem > most:
+                raise ValueError(f"{shared_mem} bytes of shared memory, not announced")
             given = [_argument(argument) for argument in arguments]
             ((blocks,), (threads,)) = grid, block
 
@@ -232,7 +251,7 @@ class Module:
                 with gpu.lock:
                     gpu.launched[name] += 1
                     gpu.seed += 1
-                    kernel(blocks, threads, given, gpu.seed)
+                    kernel(blocks, threads, shared_mem, given, gpu.seed)
 
             gpu.current().put(run)
 
@@ -287,7 +306,10 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
     class Device:
         def __init__(self, number: int = 0) -> None:
             self.id = number
-            self.attributes = {"MultiProcessorCount": multiprocessors}
+            self.attributes = {
+                "MultiProcessorCount": multiprocessors,
+                "MaxSharedMemoryPerBlockOptin": 227 << 10,
+            }
 
         def __enter__(self) -> Self:
             return self

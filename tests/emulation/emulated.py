@@ -36,6 +36,7 @@ FLAGS = (
     "-ffp-contract=off",  # as --fmad=false
     *("-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"),
 )
+SHARED = re.compile(r"extern __shared__ (\w+) (\w+)\[\];")  # its size is the launch's
 KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\(')
 
 _launching = threading.Lock()  # two GPUs have locks of their own, but the stacks are the process's
@@ -72,7 +73,8 @@ def load(
     assert spec.loader is not None
     module: ModuleType = importlib.util.module_from_spec(spec)
     with patch.dict(sys.modules, {part.__name__: part for part in parts} | (emulated or {})):
-        sys.modules.pop("multigpu.kernels.device.pinned", None)  # it may be there with the real one
+        for of_device in ("pinned", "upload"):  # they may be there with the real one
+            sys.modules.pop(f"multigpu.kernels.device.{of_device}", None)
         spec.loader.exec_module(module)
         loaded = {name: each for name, each in sys.modules.items() if name.startswith(JITS)}
     sys.modules.update(loaded)
@@ -89,6 +91,7 @@ def why_not() -> str:
 def compiled(code: str, options: Sequence[str]) -> Library:
     """The kernels of a source, compiled for this machine; `options` as for NVRTC."""
     names = KERNEL.findall(code)
+    code = SHARED.sub(r"static \1*& \2 = reinterpret_cast<\1*&>(emulator::dynamic_shared);", code)
     entries = "".join(f"EMULATED_KERNEL({name})\n" for name in names)
     text = f'#include "{HEADER}"\n#line 1 "kernels"\n{code}\n{entries}'
     defines = [option for option in options if option.startswith("-D")]
@@ -127,12 +130,12 @@ def _stacks(loaded: ctypes.CDLL) -> int:
 def _kernel(entry: Any, stacks: int) -> Kernel:
     entry.restype = ctypes.c_char_p
     entry.argtypes = (
-        ctypes.c_uint, ctypes.c_uint, ctypes.POINTER(_Argument), ctypes.c_uint, ctypes.c_ulonglong,
-        ctypes.c_void_p,
+        ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.POINTER(_Argument), ctypes.c_uint,
+        ctypes.c_ulonglong, ctypes.c_void_p,
     )  # fmt: skip
 
     def launch(
-        blocks: int, threads: int, arguments: Sequence[tuple[bytes, bool]], seed: int
+        blocks: int, threads: int, shared: int, arguments: Sequence[tuple[bytes, bool]], seed: int
     ) -> None:
         buffers = [(ctypes.c_ulonglong * (-(-len(raw) // 8)))() for raw, _ in arguments]
         given = (_Argument * len(arguments))()
@@ -141,7 +144,7 @@ def _kernel(entry: Any, stacks: int) -> Kernel:
             argument.bytes = ctypes.addressof(buffer)
             argument.size, argument.is_pointer = len(raw), is_pointer
         with _launching:
-            error = entry(blocks, threads, given, len(arguments), seed, stacks)
+            error = entry(blocks, threads, shared, given, len(arguments), seed, stacks)
         if error is not None:
             raise EmulationError(error.decode())
 

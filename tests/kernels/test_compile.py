@@ -28,8 +28,8 @@ def every(**choices: tuple[Any, ...]) -> list[Defines]:
     return [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
 
 
-def model(samples: int, team: int, held: int, unit: int = 1, count: str = "int") -> Defines:
-    sizes = {"SAMPLES": samples, "CLASSES": 9, "TEAM": team, "HELD": held}
+def model(samples: int, team: int, shared: int = 0, unit: int = 1, count: str = "int") -> Defines:
+    sizes = {"SAMPLES": samples, "CLASSES": 9, "TEAM": team, "SHARED": shared}
     return {**sizes, "UNIT": unit, "COUNT": count}
 
 
@@ -45,7 +45,8 @@ FIELDS: list[Defines] = [
 HITS = every(STRICT=(0, 1), FIRST=(0,), BEST=(0,))
 VARIANTS: dict[str, list[Defines]] = {
     "cnmops/model.cu": [
-        model(15, 4, 1), model(2, 1, 1, 0, "double"), model(256, 32, 1), model(2500, 32, 0),
+        model(15, 4), model(2, 1, 0, 0, "double"), model(256, 32), model(2500, 256, 1),
+        model(5000, 256, 0, 0),
     ],
     "hmm/expect.cu": [
         {"COUNT": count, "REFERENCES": k, "CUT": k // 5, "SPREAD": spread}

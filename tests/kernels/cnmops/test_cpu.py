@@ -310,11 +310,12 @@ def test_model__a_region_is_the_same_bits_in_whatever_company(backend: Any) -> N
 # ---- the same bits everywhere -------------------------------------------------------------------
 
 ON_GPUS = ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
-# Samples and classes: teams of all sizes, with and without empty slots; from 230 × 12 on densities
-# are not kept.
+# Samples and classes: teams of all sizes, with and without empty slots; from 230 × 12 on a team is
+# a block, and densities of 3,100 × 9 are not kept.
 TEAMS = [
     (2, 3), (3, 12), (4, 5), (5, 9), (8, 10), (9, 9), (13, 4), (15, 9), (16, 9), (17, 7), (23, 12),
     (31, 11), (33, 9), (47, 3), (50, 9), (64, 9), (69, 8), (70, 12), (200, 9), (230, 12),
+    (90, 40), (285, 9), (300, 9), (1000, 9), (2500, 9), (3100, 9),
 ]  # fmt: skip
 
 
@@ -360,7 +361,7 @@ def test_model__is_the_same_bits_on_cpu_and_gpu(
     samples, classes = shape
     rng = np.random.default_rng([samples, classes, unit])
     for whole, options in product((True, False), models_of(rng, classes)):
-        counts = counts_of_all_kinds(rng, samples)
+        counts = counts_of_all_kinds(rng, samples)[:: 1 + samples // 400]
         counts = counts.astype(np.int32) if whole else counts * rng.uniform(0.5, 1.5)
         cov = np.ones(samples) if unit else rng.uniform(0.6, 1.6, samples)
         scale = rng.uniform(0.8, 1.2, samples) if rng.random() < 0.7 else None
@@ -371,6 +372,18 @@ def test_model__is_the_same_bits_on_cpu_and_gpu(
         level = cpu.level_of_controls(counts[:, : max(1, samples // 2)])
         given = (counts, level, cov, options, scale)
         assert_same(backend.model_against(*given), cpu.model_against(*given), options)
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("device", ON_GPUS)
+@pytest.mark.parametrize("samples", [15, 300])
+def test_model__of_counts_that_arrive_in_pieces(
+    backend: Any, samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts, ones = cohort(np.random.default_rng(22), 30, samples), np.ones(samples)
+    monkeypatch.setitem(backend.upload.__globals__, "PIECE", counts[:7].nbytes)
+    options = Model(posterior=True)
+    assert_same(backend.model(counts, ones, options), cpu.model(counts, ones, options))
 
 
 @pytest.mark.emulated
