@@ -9,7 +9,7 @@
 
 constexpr bool HELD = WARPS == 1;  // in registers
 constexpr int SLOTS = (SAMPLES + TEAM - 1) / TEAM;
-constexpr int UNROLLED = HELD ? SLOTS : SHARED ? 2 : 1;
+constexpr int UNROLLED = HELD ? SLOTS : SHARED ? 4 : 1;
 constexpr int KEPT = HELD ? SLOTS : 1;  // slots with registers
 
 struct Constants {  // read with indices known at compile time only: from the constant bank
