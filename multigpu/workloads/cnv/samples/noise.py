@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from multigpu.workloads.cnv.records import Floats, Indices
 
 FEWEST_SAMPLES = 3
-MOST_PAIRS, MOST_COUNTS = 20_000, 1 << 19  # of neighbours; of counts in them
+MOST_PAIRS, MOST_COUNTS = 10_000, 1 << 19  # of neighbours; of counts in them
 LEAST_DEPTH = 0.02  # of the mean region: less is as good as none
 
 
