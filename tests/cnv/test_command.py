@@ -306,6 +306,9 @@ def test_alignments__that_were_counted_outlive_a_run_that_fails(
     assert (status, said) == (2, "multigpu: error: it cannot be\n")
     assert caplog.messages == [f"the counts are kept: {counts}"]
     assert read_counts(str(counts)).values.sum() == 60_000
+    caplog.clear()
+    assert main(*paths, "--window", "1000", "--resume", *words)[0] == 0
+    assert caplog.messages == []  # nothing says that counts of files cannot be resumed
     status, said = main(str(counts), *words)
     assert status == 0, said
 
