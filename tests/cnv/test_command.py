@@ -516,7 +516,7 @@ FACTS = [
     ("--sex", "x\0" * 99 + "\tm\n", "--sex names sample 'x\\x00x\\x00"),
     ("--ploidy", "nobody\t2\n", "--ploidy names sample 'nobody', which is not in the counts"),
     ("--sex", "smp1\tboth\n", "the sex of smp1 is 'both'"),
-    ("--sex", "smp1 male\n", "line 1: expected `sample TAB fact`, not"),
+    ("--sex", "smp1 male\n", "line 1: expected a sample, a tab, and its sex or ploidy, not"),
     ("--sex", "smp1\tm\nsmp1\tf\n", "line 2: 'smp1' is listed twice"),
     ("--ploidy", "", "facts.tsv: names no sample: expected lines `sample TAB fact`"),
     ("--ploidy", "# sample and ploidy\n\n", "facts.tsv: names no sample"),
