@@ -132,7 +132,7 @@ OLD_QUALITIES = "…below '@', as in old Illumina files, which need --phred-offs
         ("reads.fq -s sig.fa -s long.fa", [
             f"1 of 2 signatures cannot occur: they are {NOT_LONGER}, e.g. 'contig' with 320"]),
         ("reads.fq empty.fq blank.fq -s sig.fa", [
-            "2 empty sample files are left out: empty.fq, blank.fq"]),
+            "empty sample files are left out: empty.fq, blank.fq"]),
         ("in -s sig.fa", []),
         ("sdf -s sig.fa", ["…are read a.fq; not c.sdf"]),
         ("mixed -s sig.fa", ["…are read a.fq, d.fa"]),

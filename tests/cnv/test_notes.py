@@ -75,7 +75,7 @@ def notes(counts: Counts, said: str, **options: Any) -> list[str]:
 def test_advice__genes_that_are_a_chromosome_are_shown_genome_wide() -> None:
     said = advice(panel())
     assert said.startswith("no CNVs were found; what may show some: genome_wide (every chrom")
-    assert "has 12 regions in the median" in said
+    assert "has few regions, 12 in the median" in said
     assert calls(panel(), genome_wide=True) == LOST
 
 

@@ -269,8 +269,8 @@ def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iter
     if len(spans) > 1 and regions < FEW_ON_CHROMOSOME:
         yield (
             f"{option('genome_wide')} (every chromosome is normalized by itself, and"
-            f" has {regions:g}"
-            " regions in the median: a change of most of one is taken for the depth of the sample)"
+            f" has few regions, {regions:g} in the median: a change of most of one is taken for the"
+            " depth of the sample)"
         )
     found = [
         f"{printable_name(cohort.names[k])} has {share:.2f} times the usual reads on {span.name}"
