@@ -43,6 +43,14 @@ PLAN = click.Command(
     help=f"{TOOLS['plan']} COMMAND is scan, cnv, count or dock, with its options.",
     options_metavar="COMMAND …",
 )
+REMOVED = {  # options of earlier versions, and what to do instead
+    "--trace": "--log-json has the same steps",
+    "--mixed": "--gpus none lets the CPUs of a scheduler's workers compute",
+    "--plots": "the camera above a figure of the report saves it",
+    "--colors": "gains are red and losses blue",
+    "--counts-cache": "`multigpu cohort` keeps counts",
+    "--dashboard": "--progress shows what a run does",
+}
 VERSION = click.version_option(__version__, "-V", "--version", prog_name="multigpu")
 CITATION = f"""\
 {citation.PROGRAM}
@@ -135,7 +143,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""
-        _complain(error.format_message() + hint, debug=False)
+        text = error.format_message()
+        if isinstance(error, click.NoSuchOption) and (cure := REMOVED.get(error.option_name)):
+            text = f"{error.option_name} was removed: {cure}"
+        _complain(text + hint, debug=False)
         _leave(error.exit_code)
     except Failure as error:
         _complain(error.text, debug)

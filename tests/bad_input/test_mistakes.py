@@ -280,6 +280,15 @@ SUFFIX = "files cannot be written: choose a name that"
         ("cvn", "No such command 'cvn'. Did you mean 'cnv'?…"),
         ("plan scna", "No such command 'scna'. Did you mean 'scan'?…"),
         ("scan a.fq --json", "--json has no effect without --dry-run"),
+        ("scan a.fq --trace x", "--trace was removed: --log-json has the same steps…"),
+        ("cnv c.tsv --plots png -o o", "--plots was removed: the camera above a figure…"),
+        ("scan reads.fq -s sig.fa --log-json -", "--log-json -: events go to a file, e.g.…"),
+        (
+            "scan reads.fq -s sig.fa --amplicon-length :9",
+            "--amplicon-length has no effect without --amplicons",
+        ),
+        ("simulate samples", "Missing option '--signatures'…"),
+        ("cohort build c.tsv -o -", "-: a cohort is a folder: give it a name"),
     ],
 )
 def test_command__is_refused_with_the_cure(main: Run, words: str, problem: str) -> None:
