@@ -33,6 +33,7 @@ TOOLS = {
     "tls": "Make credentials for a Dask cluster of your own.",
 }
 COMMANDS = WORKLOADS | TOOLS
+PLANNED = ("scan", "cnv", "count", "dock")  # commands with --dry-run
 PLACES = {  # modules of the commands, but for those called like their folders
     "pocket": "workloads.dock.pocket_command",
     **{name: f"tools.{name}" for name in TOOLS},
@@ -40,7 +41,7 @@ PLACES = {  # modules of the commands, but for those called like their folders
 PLAN = click.Command(
     "plan",
     callback=lambda: click.echo(click.get_current_context().get_help()),
-    help=f"{TOOLS['plan']} COMMAND is scan, cnv, count or dock, with its options.",
+    help=f"{TOOLS['plan']} COMMAND is one of {', '.join(PLANNED)}, with its options.",
     options_metavar="COMMAND …",
 )
 REMOVED = {  # options of earlier versions, and what to do instead
@@ -81,6 +82,9 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command; for a misspelt one the error names the most similar."""
         if args[0] == "plan" and args[1:] and not args[1].startswith("-"):
+            if args[1] in COMMANDS and args[1] not in PLANNED:
+                problem = f"{args[1]} has no plan; these have one: {', '.join(PLANNED)}"
+                raise click.UsageError(problem, ctx)
             args = [args[1], "--dry-run", *args[2:]]
         ctx.obj = tuple(args[1:])  # what a command that asks for them finds
         try:

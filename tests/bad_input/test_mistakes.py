@@ -279,6 +279,7 @@ SUFFIX = "files cannot be written: choose a name that"
         ("dok", "No such command 'dok'. Did you mean 'dock'?…"),
         ("cvn", "No such command 'cvn'. Did you mean 'cnv'?…"),
         ("plan scna", "No such command 'scna'. Did you mean 'scan'?…"),
+        ("plan pocket x.pdb", "pocket has no plan; these have one: scan, cnv, count, dock…"),
         ("scan a.fq --json", "--json has no effect without --dry-run"),
         ("scan a.fq --trace x", "--trace was removed: --log-json has the same steps…"),
         ("cnv c.tsv --plots png -o o", "--plots was removed: the camera above a figure…"),
