@@ -19,7 +19,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -33,7 +32,6 @@ NEW = "new"  # in the temporary folder of an output, what becomes the output
 OLD = "old"  # there, too: a folder that the output replaces, while neither has the name
 RENAME_EXCHANGE, CURRENT_FOLDER = 2, -100  # of renameat2, in Linux's <fcntl.h>
 SCRATCH = "multigpu-"  # how the names of scratch folders begin
-FEW_FILES = 100  # files and directories, of which each is synced by itself
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -119,22 +117,16 @@ def _is_special(path: Path) -> bool:
 def _replace(path: str) -> Iterator[BinaryIO]:
     """Write beside the target, then rename. A symbolic link stays one: its target is replaced."""
     target = Path(path).resolve()
-    part = hidden_path(target, "part")
-    with hold_folder(part, path):
-        try:
+    with temporary_folder(target, path) as part:
+        with failures_named(path):
+            raw = (part / NEW).open("xb", buffering=0)
+        with _buffered(_NamedFile(path, raw, closes=True)) as file:
+            yield file
+            file.flush()
             with failures_named(path):
-                clear_folder(part)  # a run that was killed may have left something
-                raw = (part / NEW).open("xb", buffering=0)
-            with _buffered(_NamedFile(path, raw, closes=True)) as file:
-                yield file
-                file.flush()
-                with failures_named(path):
-                    take_mode(part / NEW, target)
-                    os.fsync(raw.fileno())
-                    (part / NEW).replace(target)
-        finally:
-            with suppress(OSError):  # what went wrong before is what is reported
-                clear_folder(part)
+                take_mode(part / NEW, target)
+                os.fsync(raw.fileno())
+                (part / NEW).replace(target)
     sync_directory(target.parent)
 
 
@@ -153,19 +145,10 @@ def folder_beside(path: str) -> Iterator[Path]:
 
     Only one run has it at a time: see `hold_folder`.
     """
-    target = Path(path).resolve()
-    hidden = hidden_path(target, "part")
-    with hold_folder(hidden, path, UsageError):
-        try:
-            with failures_named(path, UsageError):
-                if (hidden / OLD).exists() and not target.exists():
-                    (hidden / OLD).rename(target)  # a run was killed in `replace_folder`
-                clear_folder(hidden)
-                (hidden / NEW).mkdir()
-            yield hidden / NEW
-        finally:
-            with suppress(OSError):  # what went wrong before is what is reported
-                clear_folder(hidden)
+    with temporary_folder(Path(path).resolve(), path, UsageError) as hidden:
+        with failures_named(path, UsageError):
+            (hidden / NEW).mkdir()
+        yield hidden / NEW
 
 
 def replace_folder(new: Path, target: Path) -> None:
@@ -174,7 +157,7 @@ def replace_folder(new: Path, target: Path) -> None:
     A folder that has the name is replaced in one step, where the file system can do that.
     Raises OSError.
     """
-    sync_folder(new)
+    sync_file_system(new)
     take_mode(new, target)
     if not target.exists():
         new.rename(target)
@@ -202,6 +185,22 @@ def hidden_path(target: Path, kind: str) -> Path:
     """Return the path of a hidden file beside `target`, for what belongs to it."""
     name = os.fsdecode(os.fsencode(target.name)[:KEPT_NAME])
     return target.with_name(f".{name}.{kind}")
+
+
+@contextmanager
+def temporary_folder(target: Path, name: str, kind: type[Failure] = Failure) -> Iterator[Path]:
+    """Hold the hidden folder beside a target, as `hold_folder`; nothing else is in it, or stays."""
+    folder = hidden_path(target, "part")
+    with hold_folder(folder, name, kind):
+        try:
+            with failures_named(name, kind):
+                if (folder / OLD).exists() and not target.exists():
+                    (folder / OLD).rename(target)  # a run was killed in `replace_folder`
+                clear_folder(folder)  # it may have left something
+            yield folder
+        finally:
+            with suppress(OSError):  # what went wrong before is what is reported
+                clear_folder(folder)
 
 
 @contextmanager
@@ -308,22 +307,6 @@ def _lock(raw: io.FileIO, name: str) -> None:
             raise
 
 
-def sync_folder(folder: Path) -> None:
-    """Wait until everything below has reached the disk. Raises OSError where a file cannot.
-
-    A few files are synced one by one, as others may be writing much to the same disk.
-    """
-    paths = list(islice(folder.rglob("*"), FEW_FILES + 1))
-    if len(paths) > FEW_FILES:
-        sync_file_system(folder)
-        return
-    for path in (*paths, folder):
-        if path.is_dir():
-            sync_directory(path)
-        elif path.is_file():
-            _sync(path)
-
-
 def sync_file_system(path: Path) -> None:
     """Wait until all that was written to a path's file system is on the disk. Raises OSError."""
     library = ctypes.CDLL(None, use_errno=True)
@@ -333,11 +316,6 @@ def sync_file_system(path: Path) -> None:
     with _descriptor(path) as file:
         if library.syncfs(file):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-
-
-def _sync(path: Path) -> None:
-    with _descriptor(path) as file:
-        os.fsync(file)
 
 
 @contextmanager
@@ -352,8 +330,8 @@ def _descriptor(path: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
 
 def sync_directory(directory: Path) -> None:
     """Wait until the names in it are on the disk; some network file systems refuse that."""
-    with suppress(OSError):
-        _sync(directory)
+    with suppress(OSError), _descriptor(directory) as file:
+        os.fsync(file)
 
 
 # ---- writing with errors that have a name -----------------------------------------------------

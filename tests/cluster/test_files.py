@@ -29,7 +29,6 @@ from multigpu.cluster.files import (
     hold_folder,
     scratch_folder,
     sync_file_system,
-    sync_folder,
 )
 
 WRITE = """
@@ -473,37 +472,6 @@ def test_device__is_written_directly() -> None:
     with atomic_output("/dev/null") as file:
         file.write(b"x" * 300_000)
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
-
-
-def test_sync__waits_for_the_files_of_a_folder_and_for_no_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced = []
-
-    def fsync(descriptor: int) -> None:
-        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    (tmp_path / "out" / "inner").mkdir(parents=True)
-    for name in ("out/a", "out/inner/b", "other"):
-        (tmp_path / name).write_bytes(b"x")
-
-    sync_folder(tmp_path / "out")
-
-    names = sorted(str(path.relative_to(tmp_path)) for path in synced)
-    assert names == ["out", "out/a", "out/inner", "out/inner/b"]
-
-
-def test_sync__of_many_files_is_one_of_their_file_system(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(200):
-        (tmp_path / f"{number}").touch()
-    synced: list[Path] = []
-    monkeypatch.setattr(files, "sync_file_system", synced.append)
-    monkeypatch.setattr(os, "fsync", lambda _: pytest.fail("one by one"))
-    sync_folder(tmp_path)
-    assert synced == [tmp_path]
 
 
 def test_sync__of_a_file_system_says_what_is_wrong(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def test_output__that_does_not_reach_the_disk_is_made_again(
     folder, summary = tmp_path / "out", tmp_path / "summary.json"
 
     with monkeypatch.context() as patch:
-        patch.setattr(output, "sync_folder", Mock(side_effect=FULL))
+        patch.setattr(output, "sync_file_system", Mock(side_effect=FULL))
         status, said = main(table, "-o", str(folder), *FEW)
     assert status != 0
     assert "is full" in said

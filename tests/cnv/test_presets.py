@@ -359,7 +359,7 @@ def test_bytes__are_the_same_with_worker_processes_and_when_resumed(
     assert contents(two) == one
     again = ("cnv", str(tmp_path / "counts.parquet"), "-o", str(tmp_path / "again"), *FEW, *PRESET)
     with monkeypatch.context() as patch:
-        patch.setattr(output, "sync_folder", lambda *_: 1 / 0)
+        patch.setattr(output, "sync_file_system", lambda *_: 1 / 0)
         assert main(*again).status != 0
     ended = main(*again, "--resume")
     assert ended.status == 0

@@ -93,12 +93,13 @@ class Watch:
 
     def begin(self) -> None:
         from multigpu.cluster import files
+        from multigpu.workloads.cnv.output import folder
         from multigpu.workloads.cnv.results import matrices
 
         for name in CALLS:
             setattr(os, name, self._watched(name, getattr(os, name)))
         sync = self._watched("syncfs", files.sync_file_system)
-        files.sync_file_system = matrices.sync_file_system = sync
+        files.sync_file_system = matrices.sync_file_system = folder.sync_file_system = sync
         files._exchange = self._watched("exchange", files._exchange)
 
     def _watched(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:

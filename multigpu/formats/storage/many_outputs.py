@@ -11,18 +11,12 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import Self
 
-from multigpu.cluster.files import (
-    clear_folder,
-    failures_named,
-    hidden_path,
-    hold_folder,
-    take_mode,
-)
+from multigpu.cluster.files import failures_named, take_mode, temporary_folder
 from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.storage.decompress import BGZF_END
 
@@ -54,21 +48,14 @@ def atomic_outputs(
     name     of all of them, for messages; an existing folder, and a name in it
     convert  replaces a file, given by number and path, when it is complete
     """
-    scratch = hidden_path(Path(name).resolve(), "part")
-    with hold_folder(scratch, name):
-        try:
-            with failures_named(name):
-                clear_folder(scratch)  # a run that was killed may have left something
-            with ManyOutputs(scratch, paths, compression_of(name) == "gzip") as files:
-                yield files
-            if convert:
-                for number in range(len(paths)):
-                    with failures_named(paths[number]):
-                        convert(number, scratch / str(number))
-            _publish(scratch, paths)
-        finally:
-            with suppress(OSError):  # what went wrong before is what is reported
-                clear_folder(scratch)
+    with temporary_folder(Path(name).resolve(), name) as scratch:
+        with ManyOutputs(scratch, paths, compression_of(name) == "gzip") as files:
+            yield files
+        if convert:
+            for number in range(len(paths)):
+                with failures_named(paths[number]):
+                    convert(number, scratch / str(number))
+        _publish(scratch, paths)
 
 
 def _publish(scratch: Path, paths: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from multigpu.cluster.files import (
     hold_folder,
     remove,
     sync_directory,
-    sync_folder,
+    sync_file_system,
     take_mode,
 )
 from multigpu.errors import UsageError, spelled
@@ -92,10 +92,9 @@ def publish(part: Path) -> list[str]:
     is, and the list of names is written before the first file is moved.
     """
     folder = part.parent
-    sync_folder(part)
+    sync_file_system(part)
     moved = set()
     if store_path(part).parent == folder:
-        sync_folder(folder / MATRICES)  # some of its files were written again
         moved = {MATRICES}
     made = {path.name for path in part.iterdir()} - {JOURNAL, KEPT_COUNTS, PUBLISHED, LOCK}
     if not (part / PUBLISHED).exists():
