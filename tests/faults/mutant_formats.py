@@ -37,43 +37,27 @@ REFERENCES = (("chr1", 60_000), ("chr2", 30_000))
 ONE = {"gpus": "none", "threads": 1}
 
 
-def _never(_prefix: bytes) -> bool:
-    return False
-
-
-def _always(_prefix: bytes) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class Inner:
-    """What is in a file, and how the file is made of it.
-
-    is_cut  whether a front of the content must be refused: its end can be told
-    """
+    """What is in a file, and how the file is made of it."""
 
     content: bytes
     wrap: Callable[[bytes], bytes]
     is_text: bool = False
-    is_cut: Callable[[bytes], bool] = _never
 
 
 @dataclass(frozen=True)
 class Format:
     """A file, and how it is read.
 
-    path        where each mutant is put for `parse`, which returns what was read of it
-    is_cut      whether the front of the file must be refused: its end can be told
-    is_checked  whether checksums guard the file: where it is read, what is read is the same
-    bombs       small files that hold gigabytes, or say that they do
+    path   where each mutant is put for `parse`, which returns what was read of it
+    bombs  small files that hold gigabytes, or say that they do
     """
 
     path: Path
     content: bytes
     parse: Parse
     is_text: bool = False
-    is_cut: Callable[[bytes], bool] = _never
-    is_checked: bool = False
     inner: Inner | None = None
     bombs: list[Callable[[], bytes]] = field(default_factory=list)
 
@@ -103,12 +87,6 @@ def _scan(path: Path, signatures: Path) -> Any:
     return multigpu.scan(path, signatures, **options).to_table().to_pydict()
 
 
-def _fastq_is_cut(prefix: bytes) -> bool:
-    """Whether it ends in a record."""
-    lines = prefix.removesuffix(b"\n").split(b"\n")
-    return len(lines) % 4 != 0 or len(lines[-1]) < len(lines[-3])
-
-
 def _reads(folder: Path, name: str, content: bytes, **more: Any) -> Format:
     path = folder / name
     path.write_bytes(content)
@@ -116,7 +94,7 @@ def _reads(folder: Path, name: str, content: bytes, **more: Any) -> Format:
 
 
 def fastq(folder: Path) -> Format:
-    return _reads(folder, "reads.fq", FASTQ, is_text=True, is_cut=_fastq_is_cut)
+    return _reads(folder, "reads.fq", FASTQ, is_text=True)
 
 
 def fasta(folder: Path) -> Format:
@@ -131,8 +109,8 @@ def signatures(folder: Path) -> Format:
 
 def _compressed(folder: Path, name: str, compress: Any, bomb: bytes) -> Format:
     return _reads(
-        folder, name, compress(FASTQ), is_cut=_always, is_checked=True,
-        inner=Inner(FASTQ, compress, is_text=True, is_cut=_fastq_is_cut),
+        folder, name, compress(FASTQ),
+        inner=Inner(FASTQ, compress, is_text=True),
         bombs=[lambda: bomb * BOMB, lambda: compress(b"@r\n") + bomb * BOMB],
     )  # fmt: skip
 
@@ -175,29 +153,14 @@ def _check_counts(counts: Counts) -> None:
     assert counts.values.min(initial=0) >= 0, "a count is negative"
 
 
-def _bam_inner_is_cut(prefix: bytes) -> bool:
-    """Whether it ends in the header or in a record."""
-    try:
-        at = 8 + struct.unpack_from("<i", prefix, 4)[0]
-        (count,) = struct.unpack_from("<i", prefix, at)
-        at += 4
-        for _ in range(count):
-            at += 8 + struct.unpack_from("<i", prefix, at)[0]
-        while at < len(prefix):
-            at += 4 + struct.unpack_from("<i", prefix, at)[0]
-    except struct.error:
-        return True
-    return at > len(prefix)
-
-
 def bam(folder: Path) -> Format:
     path = folder / "a.bam"
     write_alignments(path, _rows(), REFERENCES)
     content = path.read_bytes()
     head, bomb = b"BAM\1", bgzf(bytes(60_000), 60_000, b"")
-    inner = Inner(gzip.decompress(content), partial(bgzf, block=20_000), is_cut=_bam_inner_is_cut)
+    inner = Inner(gzip.decompress(content), partial(bgzf, block=20_000))
     return Format(
-        path, content, partial(_count, path, index=False), is_cut=_always, is_checked=True,
+        path, content, partial(_count, path, index=False),
         inner=inner,
         bombs=[
             lambda: bgzf(head + struct.pack("<i", MOST), end=b"") + bomb * 4000 + BGZF_END,
@@ -210,20 +173,14 @@ def bam_with_index(folder: Path) -> Format:
     """The index is that of the sound file."""
     made = bam(folder)
     write_alignments(made.path, _rows(), REFERENCES)
-    return replace(made, parse=partial(_count, made.path), is_checked=False)
+    return replace(made, parse=partial(_count, made.path))
 
 
 def bai(folder: Path) -> Format:
     path = folder / "a.bam"
     write_alignments(path, _rows(), REFERENCES)
     index = folder / "a.bam.bai"
-    content = index.read_bytes()
-    optional = 8  # bytes at the end: the number of reads without a place
-
-    def is_cut(prefix: bytes) -> bool:
-        return len(prefix) < len(content) - optional
-
-    return Format(index, content, partial(_count, path), is_cut=is_cut)
+    return Format(index, index.read_bytes(), partial(_count, path))
 
 
 def csi(folder: Path) -> Format:
@@ -232,7 +189,7 @@ def csi(folder: Path) -> Format:
     index = folder / "a.bam.csi"
     content = index.read_bytes()
     return Format(
-        index, content, partial(_count, path), is_cut=_always, is_checked=True,
+        index, content, partial(_count, path),
         inner=Inner(gzip.decompress(content), bgzf),
     )  # fmt: skip
 
@@ -242,7 +199,7 @@ def _cram(version: str, folder: Path) -> Format:
     rows = _rows()
     reference = write_fasta(folder / "reference.fa")
     write_alignments(path, rows, index=False, fasta=reference, version=version)
-    return Format(path, path.read_bytes(), partial(_count, path, index=False), is_cut=_always)
+    return Format(path, path.read_bytes(), partial(_count, path, index=False))
 
 
 # ---- tables -----------------------------------------------------------------------------------
@@ -320,7 +277,7 @@ def kept_counts(folder: Path) -> Format:
 
     count()
     (path,) = Path(job.keep_in).iterdir()
-    return _npz(Format(path, path.read_bytes(), count, is_checked=True), "counts")
+    return _npz(Format(path, path.read_bytes(), count), "counts")
 
 
 # ---- ligands ----------------------------------------------------------------------------------
@@ -391,18 +348,18 @@ def dx(folder: Path) -> Format:
 
 def mrc(folder: Path) -> Format:
     path = folder / "p.mrc"
-    return _of_pocket(folder, path, pocket_texts.mrc_bytes(), path, is_cut=_always)
+    return _of_pocket(folder, path, pocket_texts.mrc_bytes(), path)
 
 
 def npz(folder: Path) -> Format:
     path = folder / "p.npz"
     members = io.BytesIO()
     np.savez(members, grid=VALUES, origin=ORIGIN, spacing=SPACING)
-    made = _of_pocket(folder, path, members.getvalue(), path, is_checked=True, is_cut=_always)
-    return _npz(made, "grid", is_cut=_always)
+    made = _of_pocket(folder, path, members.getvalue(), path)
+    return _npz(made, "grid")
 
 
-def _npz(given: Format, member: str, **inner: Any) -> Format:
+def _npz(given: Format, member: str) -> Format:
     """Also with a mutated member, stored with the right checksum, and with a bomb in its place."""
     with zipfile.ZipFile(io.BytesIO(given.content)) as file:
         members = {info.filename: file.read(info) for info in file.infolist()}
@@ -428,7 +385,7 @@ def _npz(given: Format, member: str, **inner: Any) -> Format:
                 out.write(bytes(MIB))
         return made.getvalue()
 
-    return replace(given, inner=Inner(members[name], wrap, **inner), bombs=[bomb])
+    return replace(given, inner=Inner(members[name], wrap), bombs=[bomb])
 
 
 def rotations(folder: Path) -> Format:
@@ -459,7 +416,7 @@ FORMATS: dict[str, Callable[[Path], Format]] = {
     ),
     "sample_sheet": sample_sheet,
     "tsv": partial(_counts_table, "tsv", is_text=True),
-    "parquet": partial(_counts_table, "parquet", is_cut=_always),
+    "parquet": partial(_counts_table, "parquet"),
     "bed": bed, "kept_counts": kept_counts,
     **{name: partial(_ligands, name, text) for name, text in LIGANDS.items()},
     **{f"{name}_on_maps": partial(_ligands, name, LIGANDS[name]) for name in TYPED},

@@ -9,10 +9,8 @@ import re
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import hypothesis
 import pytest
@@ -46,15 +44,6 @@ ABSURD_WORDS = (
 )  # fmt: skip
 
 
-def place(draw: st.DrawFn, content: bytes) -> int:
-    return draw(st.integers(0, len(content)))
-
-
-def block(draw: st.DrawFn, content: bytes) -> tuple[int, int]:
-    at = place(draw, content)
-    return at, min(len(content), at + draw(st.integers(1, 200)))
-
-
 def flip(draw: st.DrawFn, content: bytes) -> bytes:
     """Change one to eight bits."""
     changed = bytearray(content)
@@ -72,18 +61,10 @@ def cut(draw: st.DrawFn, content: bytes) -> bytes:
 
 
 def splice(draw: st.DrawFn, content: bytes) -> bytes:
-    """Continue the beginning from somewhere else, to the end."""
-    return content[: place(draw, content)] + content[place(draw, content) :]
-
-
-def repeat(draw: st.DrawFn, content: bytes) -> bytes:
-    a, b = block(draw, content)
-    return content[:b] + content[a:b] * draw(st.integers(1, 4)) + content[b:]
-
-
-def shorten(draw: st.DrawFn, content: bytes) -> bytes:
-    a, b = block(draw, content)
-    return content[:a] + content[b:]
+    """Continue the beginning from somewhere else: a piece is there twice, or missing."""
+    at = draw(st.integers(0, len(content)))
+    after = draw(st.integers(0, len(content)) | st.integers(max(0, at - 200), at + 200))
+    return content[:at] + content[after:]
 
 
 def write_texts(draw: st.DrawFn, content: bytes) -> bytes:
@@ -107,55 +88,29 @@ def write_words(draw: st.DrawFn, content: bytes) -> bytes:
     return bytes(changed[: len(content)])
 
 
-BINARY: tuple[Change, ...] = (
-    flip, flip, cut, splice, repeat, shorten, write_words, write_words,
-)  # fmt: skip
-TEXT: tuple[Change, ...] = (
-    flip, cut, cut, splice, repeat, shorten, write_texts, write_texts, write_texts,
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A damaged file.
-
-    changed  what was damaged: the file, or what is in it
-    change   how; None for a file that is huge inside
-    """
-
-    content: bytes
-    changed: bytes
-    is_inner: bool
-    change: Change | None
+BINARY: tuple[Change, ...] = (flip, flip, cut, splice, splice, write_words, write_words)
+TEXT: tuple[Change, ...] = (flip, cut, splice, splice, write_texts, write_texts)
 
 
 @st.composite
-def mutants(draw: st.DrawFn, of: Format) -> Mutant:
-    inner = of.inner if of.inner and draw(st.booleans()) else None
+def mutants(draw: st.DrawFn, of: Format) -> bytes:
+    """Draw a damaged file, or one in which something damaged is stored well."""
+    inner = of.inner if draw(st.booleans()) else None
     text, content = (inner.is_text, inner.content) if inner else (of.is_text, of.content)
-    change = draw(st.sampled_from(TEXT if text else BINARY))
-    changed = change(draw, content)
-    return Mutant(inner.wrap(changed) if inner else changed, changed, bool(inner), change)
+    changed = draw(st.sampled_from(TEXT if text else BINARY))(draw, content)
+    return inner.wrap(changed) if inner else changed
 
 
 # ---- answers ----------------------------------------------------------------------------------
 
 
-def check_answer(of: Format, mutant: Mutant, usual: Any) -> None:
-    """Require that the program answers as it should. Other errors than its own pass through."""
-    of.path.write_bytes(mutant.content)
-    seen = of.inner if mutant.is_inner and of.inner else of
+def check_answer(of: Format, mutant: bytes, is_bomb: bool = False) -> None:
+    """Require a result or an error that is short. Other errors than our own pass through."""
+    of.path.write_bytes(mutant)
     try:
-        answer = of.parse()
+        of.parse()
     except Failure as error:
-        check_refusal(error, is_bomb=mutant.change is None)
-        return
-    if mutant.content == of.content:
-        return
-    if mutant.change is cut:
-        assert not seen.is_cut(mutant.changed), "a truncated file was accepted"
-    if of.is_checked and not mutant.is_inner and mutant.change in (flip, cut):
-        assert answer == usual
+        check_refusal(error, is_bomb)
 
 
 def check_refusal(error: Failure, is_bomb: bool) -> None:
@@ -192,7 +147,7 @@ def quiet() -> Iterator[None]:
 def test_mutants__are_answered(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     count, seed = (request.config.getoption(option) for option in ("--mutants", "--seed"))
     of = FORMATS[name](tmp_path)
-    usual = of.parse()
+    of.parse()
 
     @hypothesis.seed(f"{name} {seed}")
     @hypothesis.settings(
@@ -200,8 +155,8 @@ def test_mutants__are_answered(name: str, tmp_path: Path, request: pytest.Fixtur
         suppress_health_check=list(hypothesis.HealthCheck),
     )  # fmt: skip
     @hypothesis.given(mutants(of))
-    def check(mutant: Mutant) -> None:
-        check_answer(of, mutant, usual)
+    def check(mutant: bytes) -> None:
+        check_answer(of, mutant)
 
     with limited_memory():
         check()
@@ -217,4 +172,4 @@ def test_bomb__is_answered(
         pytest.skip("only with --mutants: some take half a minute")
     of = FORMATS[name](tmp_path)
     with limited_memory():
-        check_answer(of, Mutant(of.bombs[number](), b"", is_inner=True, change=None), None)
+        check_answer(of, of.bombs[number](), is_bomb=True)
