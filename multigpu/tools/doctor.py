@@ -8,7 +8,6 @@ import os
 import platform
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -72,12 +71,10 @@ def describe_host() -> Iterator[str]:
     """Yield lines on what affinity and control groups leave to this process."""
     from distributed.system import memory_limit
 
-    threads, all_threads = _threads(), os.cpu_count() or 1
-    of_all = f" of {all_threads}" if threads < all_threads else ""
-    yield f"CPU          {threads} threads{of_all}"
     memory, limit = psutil.virtual_memory(), memory_limit()
-    of_all = f", of {_gib(memory.total)}" if limit < memory.total else ""
-    yield f"memory       {_gib(limit)}, {_gib(min(memory.available, limit))} free{of_all}"
+    yield f"CPU          {_threads()} threads of {os.cpu_count()}"
+    free = f"{_gib(min(memory.available, limit))} free"
+    yield f"memory       {_gib(limit)} of {_gib(memory.total)}, {free}"
 
 
 def _threads() -> int:
@@ -95,7 +92,7 @@ def describe_gpus(found: Survey, checks: Checks) -> Iterator[str]:
         if device.uuid in checks:
             outcome = "kernel failed" if checks[device.uuid] else "kernel ran"
         yield f"GPU {device.index:<8} {_gpu(device)}, {outcome}"
-    yield from (f"hidden GPU   {_gpu(device)}" for device in found.hidden)
+    yield from (f"hidden GPU   {_gpu(device)}, by {VISIBLE}" for device in found.hidden)
 
 
 def check_kernels(devices: Sequence[Device], timeout: float = CHECK_SECONDS) -> Checks:
@@ -131,10 +128,6 @@ def diagnose(found: Survey, packages: Mapping[str, str]) -> Iterator[Finding]:
     if found.problem:
         yield replace(found.problem, no_gpus=True)
     yield from (fault for fault in found.faults if fault != found.problem)
-    if found.devices and found.hidden:
-        everything = len(found.devices) + len(found.hidden)
-        text = f"{VISIBLE} hides {len(found.hidden)} of {everything} GPUs"
-        yield Finding(text, f"unset {VISIBLE} to use all")
     if len(builds) > 1:
         text = f"{len(builds)} CuPy builds are installed and overwrite each other's files: "
         cure = f"pip uninstall {' '.join(builds)}, then install one extra: "
@@ -178,11 +171,7 @@ def verdict(devices: Sequence[Device], checks: Checks, findings: Sequence[Findin
         why = next(each.text for each in findings if each.no_gpus)
         return f"scan will use {number_of(_threads(), 'CPU thread')}: {why}"
     count, failed = number_of(len(devices), "GPU"), sum(map(bool, checks.values()))
-    if failed:
-        return f"scan will fail on {failed} of {count}"
-    names = Counter(device.name for device in devices)
-    kinds = ", ".join(f"{n} × {name}" if n > 1 else name for name, n in names.items())
-    return f"scan will use {count}: {kinds}"
+    return f"scan will fail on {failed} of {count}" if failed else f"scan will use {count}"
 
 
 # ---- in words ---------------------------------------------------------------------------------
