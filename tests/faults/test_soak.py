@@ -7,7 +7,6 @@ import contextlib
 import random
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -17,79 +16,48 @@ ATTEMPTS = 4  # the last one is left alone
 GOOD_ENDS = (0, 1, 130, 143, -signal.SIGKILL)
 SECONDS = (0.2, 2.0)  # from when there is a journal, but not while Python itself starts
 
-Fault = Callable[[Run, random.Random], None]
-
-
-def nothing(disturbed: Run, chance: random.Random) -> None:
-    """Every run should also be left alone now and then."""
-
-
-def kill_worker(disturbed: Run, chance: random.Random) -> None:
-    send(signal.SIGKILL, disturbed, chance)
-
-
-def kill_all_workers(disturbed: Run, chance: random.Random) -> None:
-    for child in disturbed.children():
-        _send(child, signal.SIGKILL)
-
-
-def freeze_worker(disturbed: Run, chance: random.Random) -> None:
-    """For a while, longer than the chunk timeout of these runs."""
-    frozen = send(signal.SIGSTOP, disturbed, chance)
-    disturbed.until(lambda: False, timeout=chance.uniform(0.5, 3))
-    if frozen is not None:
-        _send(frozen, signal.SIGCONT)
-
-
-def freeze_worker_for_good(disturbed: Run, chance: random.Random) -> None:
-    """It may still be starting, for which a run waits minutes: the journal has to grow first.
-
-    One of them is left, as a run without any waits for Dask to find them gone, also minutes.
-    """
-    journal = disturbed.journal
-    before = journal.stat().st_size if journal.exists() else 0
-    if not disturbed.until(lambda: disturbed.journaled(before), timeout=10):
-        return
-    with contextlib.suppress(psutil.NoSuchProcess):
-        if not any(child.status() == psutil.STATUS_STOPPED for child in disturbed.children()):
-            send(signal.SIGSTOP, disturbed, chance)
-
-
-def kill_client(disturbed: Run, chance: random.Random) -> None:
-    """Nobody is left to end a worker that is stopped, so none may be."""
-    workers = disturbed.children()
-    disturbed.send(signal.SIGKILL)
-    for child in workers:
-        _send(child, signal.SIGCONT)
-
-
-def interrupt(disturbed: Run, chance: random.Random) -> None:
-    disturbed.send(signal.SIGINT)
-
-
-def terminate(disturbed: Run, chance: random.Random) -> None:
-    disturbed.send(signal.SIGTERM)
-
-
-FAULTS: tuple[Fault, ...] = (
-    nothing, kill_worker, kill_worker, kill_all_workers, freeze_worker, freeze_worker_for_good,
-    kill_client, interrupt, terminate,
+# Whom what happens to: a worker, all of them, or the client.
+FAULTS = (
+    ("client", None), ("worker", signal.SIGKILL), ("worker", signal.SIGKILL),
+    ("workers", signal.SIGKILL), ("worker", signal.SIGSTOP), ("worker for good", signal.SIGSTOP),
+    ("client", signal.SIGKILL), ("client", signal.SIGINT), ("client", signal.SIGTERM),
 )  # fmt: skip
 
 
-def send(number: signal.Signals, disturbed: Run, chance: random.Random) -> psutil.Process | None:
-    """To one of the workers, if there are any."""
-    children = sorted(disturbed.children(), key=lambda child: child.pid)
-    if not children:
-        return None
-    chosen = chance.choice(children)
+def harm(disturbed: Run, chance: random.Random) -> None:
+    """Let something happen, or nothing.
+
+    A worker is frozen for longer than the chunk timeout of these runs. One that stays so may still
+    be starting, for which a run waits minutes: the journal has to grow first; and one of them is
+    left, as a run without any waits for Dask to find them gone, also minutes.
+    """
+    whom, number = chance.choice(FAULTS)
+    workers = sorted(disturbed.children(), key=lambda child: child.pid)
+    if number is None:
+        return
+    if whom == "client":
+        disturbed.send(number)
+        if number == signal.SIGKILL:  # nobody is left to end a worker that is stopped
+            _send(workers, signal.SIGCONT)
+        return
+    if whom == "worker for good":
+        before = disturbed.journal.stat().st_size if disturbed.journal.exists() else 0
+        if not disturbed.until(lambda: disturbed.journaled(before), timeout=10):
+            return
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any(child.status() == psutil.STATUS_STOPPED for child in workers):
+                return
+    chosen = workers if whom == "workers" else workers and [chance.choice(workers)]
     _send(chosen, number)
-    return chosen
+    if whom == "worker" and number == signal.SIGSTOP:
+        disturbed.until(lambda: False, timeout=chance.uniform(0.5, 3))
+        _send(chosen, signal.SIGCONT)
 
 
-def _send(process: psutil.Process, number: signal.Signals) -> None:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process.send_signal(number)
+def _send(processes: list[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
 
 
 def test_schedule__of_random_faults_ends_in_the_same_bytes(
@@ -105,7 +73,7 @@ def test_schedule__of_random_faults_ends_in_the_same_bytes(
         disturbed.until(disturbed.journal.exists)
         for _ in range(chance.randint(1, 2)):
             time.sleep(chance.uniform(*SECONDS))
-            chance.choice(FAULTS)(disturbed, chance)
+            harm(disturbed, chance)
         ended = disturbed.ended()
         assert ended.status in GOOD_ENDS, ended.err
         assert "Traceback" not in ended.err

@@ -1,6 +1,7 @@
 """Bytes out of compressed data: all of them or an error, never fewer."""
 
 import gzip
+import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -220,3 +221,11 @@ def test_blocks__never_give_other_data_without_an_error(
     except InputError:
         return
     assert got == READS
+
+
+def test_threads_of_bgzf__are_gone_when_the_content_is(store: Callable[..., str]) -> None:
+    before = set(threading.enumerate())
+    assert content(store(bgzf(READS))) == READS
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive()

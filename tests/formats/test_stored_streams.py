@@ -1,4 +1,4 @@
-"""What is read from pipes and URLs."""
+"""Standard input and pipes."""
 
 import io
 import os
@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import fsspec
 import pytest
 from support.program import ROOT
 from support.stored import READS, STORED, TRUNCATED, content, expand, inspect_source
@@ -30,9 +29,6 @@ class Standard:
     """What stands for sys.stdin."""
 
     buffer: object
-
-
-# ---- pipes ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("compression", STORED)
@@ -108,45 +104,8 @@ def test_fifo__as_from_process_substitution_is_read_or_closed(
     writer.join(10)
 
 
-# ---- URLs -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("compression", STORED)
-def test_url__is_read_like_a_file(compression: str) -> None:
-    url = f"memory://sources/{compression}"
-    fsspec.filesystem("memory").pipe_file(url, STORED[compression])
-    source = inspect_source(url)
-    assert (source.size, source.compression) == (len(STORED[compression]), compression)
-    assert not source.cuttable
-    assert b"".join(block.tobytes() for block in source.blocks(1000)) == READS
-
-
 @pytest.mark.parametrize("stored", [STORED["gzip"][:-1], STORED["bgzf"][:-28], STORED["zstd"][:-1]])
-def test_url_and_stdin__that_end_early_are_an_error(
-    monkeypatch: pytest.MonkeyPatch, stored: bytes
-) -> None:
-    fsspec.filesystem("memory").pipe_file("memory://sources/cut", stored)
+def test_stdin__that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch, stored: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(stored)))
-    for path in ("memory://sources/cut", "-"):
-        with pytest.raises(InputError, match=f"^{path}: .* {TRUNCATED}"):
-            content(path)
-
-
-def test_url__whose_plain_text_breaks_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    fsspec.filesystem("memory").pipe_file("memory://sources/broken", READS)
-    source = inspect_source("memory://sources/broken")
-    fsspec.filesystem("memory").pipe_file("memory://sources/broken", READS[:5000])
-    with pytest.raises(InputError, match=rf"ends early: 5000 of {len(READS)} bytes could be read"):
-        list(source.blocks(1000))
-
-
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("memory://sources/absent", "there is no such file"),
-        ("nowhere://sources/absent", "Protocol not known: nowhere"),
-    ],
-)
-def test_url__that_cannot_be_opened_is_an_error(url: str, problem: str) -> None:
-    with pytest.raises(InputError, match=f"{url}: cannot be read: {problem}"):
-        inspect_source(url)
+    with pytest.raises(InputError, match=f"^-: .* {TRUNCATED}"):
+        content("-")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from support.stored import READS, STORED, content, inspect_source
+from support.stored import READS, STORED, TRUNCATED, content, inspect_source
 from support.web import Web, served
 
 from multigpu.errors import InputError
@@ -24,8 +24,18 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
 @pytest.mark.parametrize("ranges", [True, False])
 @pytest.mark.parametrize("compression", STORED)
 def test_url__of_a_web_server_is_read(web: Web, compression: str, ranges: bool) -> None:
-    web.ranges = ranges
-    assert content(f"{web.url}/{compression}.fq") == READS
+    web.ranges, url = ranges, f"{web.url}/{compression}.fq"
+    source = inspect_source(url)
+    assert (source.compression, source.cuttable) == (compression, False)
+    assert source.size == len(STORED[compression])
+    assert content(url) == READS
+
+
+@pytest.mark.parametrize("stored", [STORED["gzip"][:-1], STORED["bgzf"][:-28], STORED["zstd"][:-1]])
+def test_url__that_ends_early_is_an_error(web: Web, stored: bytes) -> None:
+    web.files["cut.fq"] = stored
+    with pytest.raises(InputError, match=rf"/cut\.fq: .* {TRUNCATED}"):
+        content(f"{web.url}/cut.fq")
 
 
 @pytest.mark.parametrize(
@@ -100,3 +110,5 @@ def test_url__of_nothing_is_said_at_once(web: Web, name: str) -> None:
         inspect_source(f"{web.url}/{name}")
     with pytest.raises(InputError, match=r"a\.fq: cannot be read: connect call failed"):
         inspect_source("http://127.0.0.1:9/a.fq")
+    with pytest.raises(InputError, match="x: cannot be read: Protocol not known: nowhere"):
+        inspect_source("nowhere://x")

@@ -82,21 +82,6 @@ def test_balanced__is_at_most_the_largest_and_gives_each_thread_several_chunks(
     assert size <= SMALLEST_CHUNK or chunks >= enough or units < enough * SMALLEST_CHUNK
 
 
-@pytest.mark.parametrize(
-    ("units", "most", "threads", "size"),
-    [
-        (0, 64 << 20, 2, SMALLEST_CHUNK),
-        (0, 7, 2, 7),
-        (1 << 20, 64 << 20, 2, SMALLEST_CHUNK),
-        (80 << 20, 64 << 20, 2, 10 << 20),
-        (80 << 30, 64 << 20, 2, 64 << 20),
-        (80 << 20, 100, 2, 100),
-    ],
-)
-def test_balanced__examples(units: int, most: int, threads: int, size: int) -> None:
-    assert balanced(units, most, threads) == size
-
-
 @given(st.integers(0, 500), st.integers(1, 600))
 def test_spans__lie_side_by_side_and_cover_everything(units: int, size: int) -> None:
     found = list(spans(units, size))
