@@ -147,34 +147,22 @@ def select(request: str, survey: Survey) -> tuple[Device, ...]:
 def _find(item: str, survey: Survey) -> Sequence[Device]:
     """Return the devices that one item of a list means: a number, a range or a UUID."""
     if item[:4].upper() in ("GPU-", "MIG-"):
-        return [_by_uuid(item, survey)]
+        found = _with_prefix(item, survey.devices)
+        if len(found) == 1:
+            return found
+        if found:
+            uuids = ", ".join(device.uuid for device in found)
+            raise UsageError(f"{item} is the beginning of {len(found)} UUIDs: {uuids}")
+        raise UsageError(f"there is no {item}: {_what_is_there(survey)}")
     if not (match := NUMBERS.fullmatch(item)):
-        raise UsageError(
-            f"{option('gpus')} does not understand {item!r}: give auto, all, none, or a"
-            " list such as 0,2-3 "
-            f"or GPU-UUID"
-        )
+        forms = "auto, all, none, or a list such as 0,2-3 or GPU-UUID"
+        raise UsageError(f"{option('gpus')} does not understand {item!r}: give {forms}")
     low, high = int(match[1]), int(match[2] or match[1])
     if low > high:
         raise UsageError(f"{option('gpus')} {item}: the range runs backwards")
     if high >= len(survey.devices):
-        names = [f"{device.index}: {device.name}" for device in survey.devices]
-        raise UsageError(f"there is no GPU {high}: {_what_is_there(survey, *names)}")
+        raise UsageError(f"there is no GPU {high}: {_what_is_there(survey)}")
     return survey.devices[low : high + 1]
-
-
-def _by_uuid(start: str, survey: Survey) -> Device:
-    """Return the one visible device whose UUID begins with `start`."""
-    found = _with_prefix(start, survey.devices)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        uuids = ", ".join(device.uuid for device in found)
-        raise UsageError(f"{start} is the beginning of {len(found)} UUIDs: {uuids}")
-    if hidden := _with_prefix(start, survey.hidden):
-        raise UsageError(f"{hidden[0].uuid} is hidden by {VISIBLE}={os.environ.get(VISIBLE)!r}")
-    uuids_there = [device.uuid for device in survey.devices]
-    raise UsageError(f"there is no {start}: {_what_is_there(survey, *uuids_there)}")
 
 
 def _with_prefix(start: str, devices: Sequence[Device]) -> list[Device]:
@@ -182,12 +170,13 @@ def _with_prefix(start: str, devices: Sequence[Device]) -> list[Device]:
     return [device for device in devices if device.uuid.lower().startswith(start.lower())]
 
 
-def _what_is_there(survey: Survey, *labels: str) -> str:
-    """Return the visible devices in words, "this machine has 2 (LABEL, LABEL)", or why not any."""
+def _what_is_there(survey: Survey) -> str:
+    """Return the visible devices in words, or why there is none."""
     if (why := survey.problem) is not None:
         return f"{why.text}; cure: {why.cure}; or go without: {option('gpus')} none"
-    hidden = f", and {VISIBLE} hides {len(survey.hidden)}" if survey.hidden else ""
-    return f"this machine has {len(survey.devices)} ({', '.join(labels)}){hidden}"
+    there = ", ".join(f"{each.index}: {each.name} {each.uuid}" for each in survey.devices)
+    hidden = ", ".join(each.uuid for each in survey.hidden)
+    return f"this machine has {there}" + f"; {VISIBLE} hides {hidden}" * bool(hidden)
 
 
 def _ask() -> Survey:

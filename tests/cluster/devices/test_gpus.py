@@ -1,6 +1,5 @@
 """Which GPUs there are, told by a fake NVML; and what `--gpus` makes of them."""
 
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -119,10 +118,6 @@ def test_survey__tells_all_about_a_gpu(machine: Machine) -> None:
         cuda=(13, 1),
     )
     assert machine.shutdowns == 1
-
-
-def test_survey__travels_between_processes(four: Machine) -> None:
-    assert pickle.loads(pickle.dumps(survey())) == survey()
 
 
 @pytest.mark.parametrize(
@@ -261,32 +256,27 @@ def test_select__finds_what_is_asked_for(four: Machine, request_: str, wanted: l
     assert [device.index for device in select(request_, survey())] == wanted
 
 
-NAMES = r"this machine has 4 \(0: NVIDIA H200, 1: NVIDIA H200, 2: NVIDIA H200, 3: NVIDIA H200\)"
+THERE = "this machine has 0: NVIDIA H200 GPU-aaaa, 1: NVIDIA H200 GPU-aabb, 2: NVIDIA H200 GPU-bb"
 
 
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        ("9", f"^there is no GPU 9: {NAMES}$"),
-        ("2-4", f"^there is no GPU 4: {NAMES}$"),
+        ("9", f"^there is no GPU 9: {THERE}"),
+        ("2-4", f"^there is no GPU 4: {THERE}"),
         ("0-999999999", "there is no GPU 999999999"),
         ("1,1", r"gpus 1,1 names GPU 1 \(GPU-aabb\) twice"),
         ("0-2,GPU-bbbb", r"names GPU 2 \(GPU-bbbb\) twice"),
         ("3-1", "gpus 3-1: the range runs backwards"),
-        ("", "does not understand ''"),
-        ("0,", "does not understand ''"),
-        ("-1", "does not understand '-1'"),
-        ("1-", "does not understand '1-'"),
-        ("²", "does not understand '²'"),
-        ("٣", "does not understand '٣'"),
-        ("0-1-2", "does not understand '0-1-2'"),
-        ("cuda:0", "does not understand 'cuda:0': give auto, all, none, or a list such as 0,2-3"),
+        *((each, f"does not understand '{each}'")
+          for each in ("", "-1", "1-", "²", "٣", "0-1-2", "cuda:0")),
+        ("0,", "does not understand '': give auto, all, none, or a list such as 0,2-3"),
         ("0,all", "does not understand 'all'"),
         ("GPU-aa", "GPU-aa is the beginning of 2 UUIDs: GPU-aaaa, GPU-aabb"),
-        ("GPU-dd", r"there is no GPU-dd: this machine has 4 \(GPU-aaaa, GPU-aabb, GPU-bbbb, GPU-c"),
-        ("MIG-1", "there is no MIG-1: this machine has 4"),
+        ("GPU-dd", f"there is no GPU-dd: {THERE}"),
+        ("MIG-1", "there is no MIG-1: this machine has 0: "),
     ],
-)
+)  # fmt: skip
 def test_select__refuses_what_is_not_there_and_names_what_is(
     four: Machine, request_: str, message: str
 ) -> None:
@@ -299,11 +289,10 @@ def test_select__counts_the_visible_ones(four: Machine, monkeypatch: pytest.Monk
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
     found = survey()
     assert [device.uuid for device in select("0", found)] == ["GPU-cccc"]
-    message = r"there is no GPU 2: this machine has 2 \(.*\), and CUDA_VISIBLE_DEVICES hides 2$"
-    with pytest.raises(UsageError, match=message):
-        select("2", found)
-    with pytest.raises(UsageError, match="GPU-bbbb is hidden by CUDA_VISIBLE_DEVICES='3,1'"):
-        select("GPU-bb", found)
+    for request in ("2", "GPU-bb"):
+        hidden = f"there is no .*{request}: .*; CUDA_VISIBLE_DEVICES hides GPU-aaaa, GPU-bbbb$"
+        with pytest.raises(UsageError, match=hidden):
+            select(request, found)
 
 
 def test_select__without_a_gpu(machine: Machine) -> None:
