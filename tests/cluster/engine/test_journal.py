@@ -49,19 +49,14 @@ def held(path: Path) -> list[Any]:
     return found
 
 
-def test_journal__gives_back_its_parts_in_order(tmp_path: Path) -> None:
-    written(tmp_path / "j")
-    assert held(tmp_path / "j") == [plain(part) for part in PARTS]
-
-
 def test_journal__goes_on_behind_what_it_has(tmp_path: Path) -> None:
-    written(tmp_path / "j", [1, 2])
-    journal = opened(tmp_path / "j")
-    assert (journal.held, journal.continued) == (2, True)  # before they are read
-    assert list(journal.parts()) == [1, 2]
+    written(tmp_path / "j")
+    journal = Journal(tmp_path / "j", ABOUT, {"chunk_bytes": 7}, codec=Codec(), resume=True)
+    assert journal.plan == PLAN  # that of the run that began it
+    assert (journal.held, journal.continued) == (len(PARTS), True)  # before they are read
     journal.append(3)
     journal.close()
-    assert held(tmp_path / "j") == [1, 2, 3]
+    assert held(tmp_path / "j") == [*map(plain, PARTS), 3]
 
 
 def test_journal__cut_anywhere_gives_the_whole_records_before_and_goes_on(tmp_path: Path) -> None:
@@ -184,13 +179,6 @@ def test_journal__that_does_not_say_what_it_is_about_is_damaged(
     assert problem in str(refused.value)
 
 
-def test_journal__keeps_the_plan_of_the_run_that_began_it(tmp_path: Path) -> None:
-    written(tmp_path / "j")
-    journal = Journal(tmp_path / "j", ABOUT, {"chunk_bytes": 7}, codec=Codec(), resume=True)
-    assert journal.plan == PLAN
-    journal.close()
-
-
 def test_journal__is_started_over_without_resume(tmp_path: Path) -> None:
     with closing(opened(tmp_path / "j", resume=False)) as journal:
         assert journal.thrown_away == 0
@@ -256,10 +244,15 @@ def test_journal__for_which_there_is_no_room_at_all_is_not_left_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_journal__reaches_the_disk_now_and_then(
+def test_journal__reaches_the_disk_now_and_then_and_when_it_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    synced = noted(monkeypatch)
+    synced: list[Path] = []
+
+    def fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr("multigpu.cluster.engine.journal.SYNC_EVERY", 1e9)
     with closing(opened(tmp_path / "j")) as journal:
         assert synced == [tmp_path]  # its name
@@ -270,28 +263,9 @@ def test_journal__reaches_the_disk_now_and_then(
         assert synced[1:] == [tmp_path / "j"]
         journal.sync()
         assert len(synced) == 2  # there is nothing new
-
-
-def noted(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """What is synced from now on."""
-    synced: list[Path] = []
-
-    def fsync(descriptor: int) -> None:
-        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    return synced
-
-
-@pytest.mark.parametrize("parts", [0, 1])
-def test_journal__reaches_the_disk_when_it_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int
-) -> None:
-    with closing(opened(tmp_path / "j")) as journal:
-        for part in range(parts):
-            journal.append(part)
-        synced = noted(monkeypatch)
-    assert synced == [tmp_path / "j"] * parts
+        monkeypatch.setattr("multigpu.cluster.engine.journal.SYNC_EVERY", 1e9)
+        journal.append(3)
+    assert synced[2:] == [tmp_path / "j"]
 
 
 def test_journal__in_whose_place_another_run_has_its_own_leaves_that(tmp_path: Path) -> None:
@@ -319,13 +293,8 @@ def forbidden(*_: object, **__: object) -> None:
     raise PermissionError(errno.EACCES, "Permission denied")
 
 
-def test_journal__lies_hidden_beside_the_output(tmp_path: Path) -> None:
+def test_journal__lies_hidden_beside_the_output_of_any_name(tmp_path: Path) -> None:
+    for name in ("x" * 255, "ä" * 127):
+        opened(journal_of(str(tmp_path / name))).remove()
     (tmp_path / "link.tsv").symlink_to(tmp_path / "hits.tsv")
     assert journal_of(str(tmp_path / "link.tsv")) == tmp_path / ".hits.tsv.journal"
-
-
-@pytest.mark.parametrize("name", ["x" * 255, "ä" * 127])
-def test_journal__of_an_output_with_the_longest_name(tmp_path: Path, name: str) -> None:
-    journal = opened(journal_of(str(tmp_path / name)))
-    assert journal.path.exists()
-    journal.remove()
