@@ -17,43 +17,26 @@ from typing import TYPE_CHECKING, Any
 from multigpu.errors import Failure, InputError, UsageError
 
 if TYPE_CHECKING:
-    from multigpu.formats.molecules.pockets.autogrid import write_pocket
-    from multigpu.formats.tables.counts import Counts
-    from multigpu.formats.tables.counts_files import read_counts, write_counts
-    from multigpu.workloads.cnv.api import cnv
-    from multigpu.workloads.cnv.results.result import CnvResult
-    from multigpu.workloads.cohort.api import add_to_cohort, build_cohort, remove_from_cohort
-    from multigpu.workloads.count.api import count
-    from multigpu.workloads.dock.api import DockResult, dock, pocket
-    from multigpu.workloads.dock.rows import PoseBatch
-    from multigpu.workloads.scan.api import ScanResult, scan
-    from multigpu.workloads.scan.batch import Batch
-    from multigpu.workloads.scan.scanner import Scanner
+    from multigpu.formats.molecules.pockets.autogrid import write_pocket as write_pocket
+    from multigpu.formats.tables.counts import Counts as Counts
+    from multigpu.formats.tables.counts_files import read_counts as read_counts
+    from multigpu.formats.tables.counts_files import write_counts as write_counts
+    from multigpu.workloads.cnv.api import cnv as cnv
+    from multigpu.workloads.cnv.results.result import CnvResult as CnvResult
+    from multigpu.workloads.cohort.api import add_to_cohort as add_to_cohort
+    from multigpu.workloads.cohort.api import build_cohort as build_cohort
+    from multigpu.workloads.cohort.api import remove_from_cohort as remove_from_cohort
+    from multigpu.workloads.count.api import count as count
+    from multigpu.workloads.dock.api import DockResult as DockResult
+    from multigpu.workloads.dock.api import dock as dock
+    from multigpu.workloads.dock.api import pocket as pocket
+    from multigpu.workloads.dock.rows import PoseBatch as PoseBatch
+    from multigpu.workloads.scan.api import ScanResult as ScanResult
+    from multigpu.workloads.scan.api import scan as scan
+    from multigpu.workloads.scan.batch import Batch as Batch
+    from multigpu.workloads.scan.scanner import Scanner as Scanner
 
 __version__ = "0.1.0"
-__all__ = [
-    "Batch",
-    "CnvResult",
-    "Counts",
-    "DockResult",
-    "Failure",
-    "InputError",
-    "PoseBatch",
-    "ScanResult",
-    "Scanner",
-    "UsageError",
-    "add_to_cohort",
-    "build_cohort",
-    "cnv",
-    "count",
-    "dock",
-    "pocket",
-    "read_counts",
-    "remove_from_cohort",
-    "scan",
-    "write_counts",
-    "write_pocket",
-]
 
 _HOMES = {
     "Batch": "workloads.scan.batch",
@@ -75,6 +58,7 @@ _HOMES = {
     "write_counts": "formats.tables.counts_files",
     "write_pocket": "formats.molecules.pockets.autogrid",
 }
+__all__ = ["Failure", "InputError", "UsageError", *_HOMES]  # noqa: PLE0604 - all are strings
 
 
 def __dir__() -> list[str]:

@@ -295,33 +295,22 @@ class Job:
         spans: those that no earlier run has finished
         plan: details of the event "planned"
         """
-        for outcome in self._outcomes(crew, workload, spans, plan):
-            self.stats.add(outcome)
-            yield outcome
-
-    def _outcomes(
-        self,
-        crew: Crew,
-        workload: Workload[S, P],
-        spans: Iterator[S | Series[S, P]],
-        plan: dict[str, Any],
-    ) -> Iterator[Outcome[P]]:
         if self._journal is not None:  # worker processes may start meanwhile
-            yield from journal_outcomes(self._journal, workload, self.emit)
+            for outcome in journal_outcomes(self._journal, workload, self.emit):
+                self.stats.add(outcome)
+                yield outcome
         workers = crew.workers()
         present = sorted(workers.present())  # may change the number of threads
         plan = {"chunks": self.chunks, "threads": workers.threads, **plan, "workers": present}
         self.emit(Event("planned", details=plan))
-        yield from dispatch(
-            workers,
-            workload,
-            spans,
-            journal=self._journal,
-            chunks=self.chunks,
-            cpu_fallback=self.run.cpu_fallback,
-            chunk_timeout=self.run.chunk_timeout,
-            tell=self.emit,
-        )
+        run = self.run
+        options: dict[str, Any] = {
+            "cpu_fallback": run.cpu_fallback, "chunk_timeout": run.chunk_timeout,
+            "journal": self._journal, "chunks": self.chunks, "tell": self.emit,
+        }  # fmt: skip
+        for outcome in dispatch(workers, workload, spans, **options):
+            self.stats.add(outcome)
+            yield outcome
 
     def emit(self, event: Event) -> None:
         """Tell all listeners what happened; options in its texts are spelled here."""

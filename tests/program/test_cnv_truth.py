@@ -67,21 +67,6 @@ def test_genotypes__are_compared_where_a_sample_has_copies(truth: Any) -> None:
     assert (tally.pairs, tally.right, tally.carriers, tally.copies) == (3, 2, 1, 1)
 
 
-def test_wilson__is_that_of_the_book(truth: Any) -> None:
-    assert truth.wilson(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
-    assert truth.wilson(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
-
-
-def test_cohorts__are_the_same_from_the_same_seed_and_have_their_events(truth: Any) -> None:
-    for kind in [each for each in truth.QUICK_KINDS if each.samples <= 30]:
-        cohort, again = kind.cohort(1, 0), kind.cohort(1, 0)
-        assert np.array_equal(cohort.counts.values, again.counts.values)
-        changed, events = cohort.copies != cohort.usual, cohort.events
-        assert changed.sum() == (events.stop - events.first).sum(), kind.name
-        other = kind.cohort(2, 0).counts.values
-        assert other.shape != cohort.counts.values.shape or (other != cohort.counts.values).any()
-
-
 def test_quick_run__finds_more_with_presets(tmp_path: Path) -> None:
     path, script = tmp_path / "answers.json", str(BENCHMARKS / "cnv_truth.py")
     kinds = ["panel, 600", "genome, common"]

@@ -196,29 +196,13 @@ def test_docking_lanes__estimate_the_work_by_poses_and_bytes(
     assert (found.seconds, found.gpus_kept_busy) == (pytest.approx(seconds), gpus)
 
 
-@pytest.mark.parametrize(
-    ("there", "asked", "seconds", "used", "processes"),
-    [
-        (0, 2, 0, 0, 2),
-        (2, 0, 1e9, 2, 0),
-        (8, 0, 1, 4, 0),
-        (8, 0, 1000, 8, 8),
-    ],
-)
-def test_deployment__is_chosen_before_a_job(
-    there: int, asked: int, seconds: float, used: int, processes: int
-) -> None:
-    devices = tuple(Device(k, f"GPU-{k}", "", 9, 9, (9, 0), mig=False) for k in range(there))
-    lanes = scan_lanes(int(seconds * SCAN_RATE))
-    where = deployment(RunOptions(workers=asked), devices, lanes)
-    assert (where.gpus, where.processes) == ([f"GPU-{k}" for k in range(used)], processes)
-    assert where.in_process == (not processes)
-
-
-def test_deployment__of_a_scheduler_starts_no_processes() -> None:
+def test_deployment__of_a_scheduler_starts_no_processes_and_a_long_job_does() -> None:
     run = RunOptions(scheduler="tcp://127.0.0.1:9", workers=2)
     where = deployment(run, (), scan_lanes(0))
     assert (where.remote, where.processes, where.in_process) == (True, 0, False)
+    devices = tuple(gpu(k, 9) for k in range(8))
+    where = deployment(RunOptions(), devices, scan_lanes(int(1000 * SCAN_RATE)))
+    assert (where.processes, where.in_process) == (8, False)
 
 
 # ---- GPUs without room, or without CuPy ---------------------------------------------------------
