@@ -106,27 +106,18 @@ DAMAGED = {
 
 @pytest.mark.parametrize("options", CHUNKS)
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_damaged_data__is_told_with_the_file(
-    refused: Refused, store: Store, damage: str, options: tuple[str, ...]
+def test_damaged_data__is_told_with_the_file_or_of_standard_input(
+    refused: Refused, store: Store, damage: str, options: tuple[str, ...], signatures: str
 ) -> None:
     content, problem = DAMAGED[damage]
     path = store("damaged.fq.x", content)
     told = refused(store("good.fq", READS), path, options=options)
-    assert told.startswith(f"{path}: {problem}") or (
-        told.startswith(f"{path}: gzip data ends early") and problem in told
-    )
-
-
-@pytest.mark.parametrize("damage", ["gzip, half", "bgzf, no end marker", "zstd, half"])
-def test_damaged_data__from_standard_input_is_told(
-    store: Store, signatures: str, tmp_path: Path, damage: str
-) -> None:
-    content, problem = DAMAGED[damage]
-    output = tmp_path / "hits.tsv"
-    ended = program(*SCAN, "-", "-s", signatures, "-o", str(output), stdin=content)
-    assert (ended.status, ended.out) == (2, "")
-    assert problem in ended.problem
-    assert list(tmp_path.glob("*hits*")) == []
+    assert told.startswith(f"{path}: ")
+    assert problem in told
+    if "half" in damage and not options:
+        ended = program(*SCAN, "-", "-s", signatures, "-o", f"{path}.tsv", stdin=content)
+        assert (ended.status, ended.out, problem in ended.problem) == (2, "", True)
+        assert not Path(f"{path}.tsv").exists()
 
 
 def test_damaged_signatures__are_told_with_the_file(refused: Refused, store: Store) -> None:

@@ -20,7 +20,7 @@ import multigpu
 from multigpu.cluster.deploy.start import workers_of_client
 from multigpu.cluster.engine.dispatch import dispatch
 from multigpu.cluster.errors import Failure
-from multigpu.cluster.workers.dask_workers import CLOSED, MOST_DEMAND, PAUSED, DaskWorkers
+from multigpu.cluster.workers.dask_workers import CLOSED, PAUSED
 
 
 @contextmanager
@@ -110,29 +110,6 @@ def test_adaptive_cluster__grows_to_its_maximum_and_shrinks_again(minimum: int) 
         assert len({outcome.worker for outcome in outcomes}) == 3
         wait_for(lambda: len(client.nthreads()) == minimum, "the end of the workers")
         assert cluster.scheduler.tasks == {}
-
-
-def test_adaptive_cluster__runs_a_whole_job_from_nothing(scan_job: Callable[..., Any]) -> None:
-    expected = scan_job(gpus="none").to_table()
-    with clustered(0) as (cluster, client):
-        cluster.adapt(minimum=0, maximum=3, interval="200ms")
-        assert scan_job(client=client, worker_timeout=30).to_table().equals(expected)
-
-
-def _is_target(cluster: LocalCluster, count: float) -> bool:
-    return bool(cluster.scheduler.adaptive_target() == count)
-
-
-def test_demand__is_what_chunks_can_use() -> None:
-    with clustered(1) as (cluster, client):
-        workers = workers_of_client(client, None, worker_timeout=30)
-        assert isinstance(workers, DaskWorkers)
-        for chunks in (5, 2, float("inf"), 7):
-            workers.want(chunks)
-            shown = partial(_is_target, cluster, min(chunks, MOST_DEMAND))
-            wait_for(shown, "the demand")
-        workers.want(0)
-        wait_for(lambda: not cluster.scheduler.tasks, "the end of the demand")
 
 
 # ---- workers that are paused ------------------------------------------------------------------

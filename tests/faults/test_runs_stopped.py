@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,30 +115,6 @@ def test_run__without_resume_begins_anew_and_says_so(
     anew = "multigpu: starting over; --resume would have continued the interrupted run"
     assert said(ended) == [anew]
     assert job.result(tmp_path) == results
-
-
-def test_resume__does_most_of_a_run_killed_near_its_end_in_little_time(
-    job: Job, results: Results, tmp_path: Path
-) -> None:
-    """Of what is computed at all: how many chunks are run again."""
-    whole = Run(job, tmp_path)
-    sizes = [0]
-    whole.until(lambda: sizes.append(_size(whole.journal)))
-    assert whole.ended().status == 0
-    (tmp_path / job.output).unlink()
-    stopped(replace(job, under_way=int(0.9 * max(sizes))), tmp_path, signal.SIGKILL)
-    summary = tmp_path / "summary"
-    assert run(job, tmp_path, "--resume", "--summary", str(summary)).status == 0
-    assert job.result(tmp_path) == results
-    chunks = json.loads(summary.read_text())["chunks"]
-    assert chunks["resumed"] >= 0.85 * chunks["run"]
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 # ---- what must not be mixed -------------------------------------------------------------------

@@ -16,7 +16,7 @@ from support.program import ROOT
 
 from multigpu.cli import cli
 from multigpu.cluster.deploy.dask_clients import LISTENS
-from multigpu.errors import Failure
+from multigpu.errors import Failure, UsageError
 from multigpu.run.job import Job
 from multigpu.run.options import RunOptions
 
@@ -176,10 +176,11 @@ def test_worker_without_a_gpu__helps_only_where_all_use_cpus(mixed: Path) -> Non
     assert gpus(gpus="none") is None
 
 
-def test_all_gpus__of_a_cluster_without_any_are_refused(host: Host, scan: Scan) -> None:
-    with host.scheduler(), host.worker():
-        ended = end(scan("--gpus", "all"))
-    assert (ended.status, ended.problem) == (2, "--gpus all: no worker has a GPU that can be used")
+def test_all_gpus__of_a_cluster_without_any_are_refused(host: Host) -> None:
+    with host.scheduler() as file, host.worker(), ExitStack() as stack:
+        job = Job(RunOptions(scheduler_file=str(file), gpus="all"))
+        with pytest.raises(UsageError, match="gpus all: no worker has a GPU that can be used"):
+            job.crew(stack, [])
 
 
 # ---- during the work --------------------------------------------------------------------------
@@ -250,32 +251,24 @@ def test_scheduler__without_tls_is_warned_of(tmp_path: Path, where: str, scan: S
     ("address", "settings", "problem"),
     [
         ("tls://127.0.0.1:9", {}, "TLS expects a `ssl_context` argument"),
-        ("tcp://127.0.0.1:9", {"REQUIRE_ENCRYPTION": "True"}, "encryption required by Dask"),
+        ("tcp://127.0.0.1:9", {"DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"},
+         "encryption required by Dask"),
         ("127.0.0.1", {}, "missing port number in address"),
         ("foo://127.0.0.1:9", {}, "unknown address scheme 'foo'"),
         ("", {}, "must not be empty"),
+        ("127.0.0.1:9", {"CONFIG": "{}/dask.yaml"}, "/dask.yaml"),
     ],
-    ids=["no certificates", "no encryption", "no port", "scheme", "empty"],
-)
+    ids=["no certificates", "no encryption", "no port", "scheme", "empty", "configuration"],
+)  # fmt: skip
 def test_scheduler__that_cannot_be_addressed_is_told(
     host: Host, samples: str, signatures: str, address: str, settings: dict[str, str], problem: str
 ) -> None:
-    names = {f"DASK_DISTRIBUTED__COMM__{name}": value for name, value in settings.items()}
+    (host.folder / "dask.yaml").write_text("distributed: [")
+    names = {f"DASK_{name}": value.format(host.folder) for name, value in settings.items()}
     command = ("multigpu", "scan", samples, "-s", signatures, "--scheduler", address)
     ended = end(host.start(*command, **names))
     assert (ended.status, ended.out, len(ended.lines)) == (2, "", 1)
     assert problem in ended.problem
-
-
-def test_configuration_of_dask__that_is_broken_is_told(
-    host: Host, samples: str, signatures: str
-) -> None:
-    broken = host.folder / "dask.yaml"
-    broken.write_text("distributed: [")
-    command = ("multigpu", "scan", samples, "-s", signatures, "--scheduler", "127.0.0.1:9")
-    ended = end(host.start(*command, DASK_CONFIG=str(broken)))
-    assert (ended.status, ended.out, len(ended.lines)) == (2, "", 1)
-    assert str(broken) in ended.problem
 
 
 # ---- files that start clusters ----------------------------------------------------------------

@@ -23,6 +23,7 @@ from multigpu.workloads.dock import plan as dock_plan
 from multigpu.workloads.dock.simulate import ligands, pocket
 
 CHUNK = ("--max-chunk-bytes", str(16 << 20), "--threads", "4", "--gpus", "none")
+PROCESSES = ("--workers", "2", "--max-chunk-bytes", str(4 << 20), "--gpus", "none")
 RECORDS = 40_000
 LITTLE = 256 << 10  # bytes of a chunk
 CHROMOSOMES, SAMPLES = 8, 40
@@ -89,10 +90,19 @@ def peak(*arguments: str, start: tuple[str, ...] = ("-m", "multigpu")) -> tuple[
     return int(used), done.out, "".join(said)
 
 
-@pytest.mark.parametrize("name", ["plain.fq", "packed.fq.gz"])
-def test_scan__takes_no_more_host_memory_than_planned(files: Path, name: str) -> None:
-    """Four chunks of 16 MiB in progress, of 120 MB; gzip is decompressed to as much."""
-    arguments = ["scan", str(files / name), "-s", str(files / "signatures.fa"), *CHUNK]
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("plain.fq", CHUNK), ("packed.fq.gz", CHUNK), ("packed.fq.gz", PROCESSES)],
+    ids=["plain", "gzip", "processes"],
+)
+def test_scan__takes_no_more_host_memory_than_planned(
+    files: Path, name: str, more: tuple[str, ...]
+) -> None:
+    """Four chunks of 16 MiB in progress, of 120 MB, gzip decompressed to as much, or two processes.
+
+    What any of them takes counts: the client reads gzip, and has a line of blocks for both.
+    """
+    arguments = ["scan", str(files / name), "-s", str(files / "signatures.fa"), *more]
     most = planned(*arguments)["host_bytes"]
     assert most < 1 << 30
     used, rows, _ = peak(*arguments)
@@ -112,15 +122,6 @@ def test_scan__of_a_long_signature_with_edits_takes_no_more_than_planned(tmp_pat
     used, rows, _ = peak(*arguments)
     assert rows.count("\n") == 2
     assert used < planned(*arguments)["host_bytes"] < 500e6
-
-
-def test_scan__with_worker_processes_takes_no_more_in_any_of_them(files: Path) -> None:
-    """The client reads gzip, and has a line of blocks for both."""
-    arguments = ["scan", str(files / "packed.fq.gz"), "-s", str(files / "signatures.fa")]
-    arguments += ["--workers", "2", "--max-chunk-bytes", str(4 << 20), "--gpus", "none"]
-    used, rows, _ = peak(*arguments)
-    assert rows.count("\n") == 2
-    assert used < planned(*arguments)["host_bytes"]
 
 
 def test_scan__a_late_chunk_lets_no_others_pile_up(files: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from support.program import ROOT, Ended, remarks
@@ -75,6 +76,17 @@ class Host:
             text = (self.folder / log).read_text
             wait_for(lambda: "Registered to" in text() or process.poll() is not None, "a worker")
             yield process
+
+
+def listening(number: int | None = None) -> dict[int, str]:
+    """Return the ports that a process, or this one, and those it started listen on: addresses."""
+    process = psutil.Process(number)
+    return {
+        connection.laddr.port: connection.laddr.ip
+        for each in (process, *process.children(recursive=True))
+        for connection in each.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
 
 
 def end(process: subprocess.Popen[str], timeout: float = PATIENCE) -> Ended:

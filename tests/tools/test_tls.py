@@ -6,9 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
-from support.hosts import Host, end
+from support.hosts import Host, end, listening
 from support.program import ROOT, Run
 
 pytestmark = pytest.mark.process
@@ -37,13 +36,7 @@ def test_credentials__keep_strangers_out_and_let_the_run_in(main: Run, tmp_path:
     with host.scheduler() as scheduler, host.worker() as worker:
         address = json.loads(scheduler.read_text())["address"]
         assert address.startswith("tls://127.0.0.1:")
-        here = psutil.Process(worker.pid)
-        ports = [
-            connection.laddr.port
-            for process in (here, *here.children(recursive=True))
-            for connection in process.net_connections("tcp")
-            if connection.status == psutil.CONN_LISTEN
-        ]
+        ports = listening(worker.pid)
         assert len(ports) >= 2
         stranger = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "support" / "stranger.py")]
         tried = [address.rpartition(":")[2], *map(str, ports)]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.hosts import listening
 from support.program import ROOT
 
 from multigpu.cluster.deploy.deployment import Deployment
@@ -26,17 +27,6 @@ from multigpu.cluster.deploy.start import start_workers
 pytestmark = pytest.mark.process
 
 TWO = Deployment(threads=2, processes=2)
-
-
-def listening() -> dict[int, str]:
-    """The ports that this process and those that it started listen on, with the address of each."""
-    here = psutil.Process()
-    found = {}
-    for process in (here, *here.children(recursive=True)):
-        for connection in process.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN:
-                found[connection.laddr.port] = connection.laddr.ip
-    return found
 
 
 @cache
