@@ -143,14 +143,9 @@ class Regions:
         width = int(self.end[0] - self.start[0]) if len(self) > 1 else 0
         if width >= NARROWEST and any((self.start % w == 1).all() for w in (width, width + 1)):
             return True
-        apart = 0
-        for rows in self.blocks:
-            gap = self.start[rows][1:] - self.end[rows][:-1]
-            if (gap == 0).any():
-                return False  # as nearly always
-            apart += int((gap == 1).sum())
-        is_round = len(self) > 1 and (self.start % 10 == 1).all() and (self.end % 10 == 0).all()
-        return bool(is_round) or apart > max(1, len(self) // 2)
+        gaps = [self.start[rows][1:] - self.end[rows][:-1] for rows in self.blocks]
+        touching, apart = (sum(int((gap == n).sum()) for gap in gaps) for n in (0, 1))
+        return not touching and apart > max(1, len(self) // 2)
 
 
 def _many(count: int, what: str) -> str:
@@ -181,29 +176,26 @@ def read_bed(path: str, gc: str = "") -> tuple[Regions, tuple[str, ...]]:
     Chromosomes keep the order in which they appear. Raises InputError with the line that is wrong.
     """
     notes: list[str] = []
-    genes: list[str] = []
-    shares: list[float] = []
-    found = Regions.of(_read_rows(path, notes, genes, gc, shares))
-    if not len(found):
+    rows = [*_read_rows(path, notes, gc)]
+    if not rows:
         raise InputError(path, "there are no regions")
-    if any(genes):
-        found = replace(found, genes=tuple(genes))
+    found = Regions.of(row[:3] for row in rows)
+    if any(genes := tuple(row[3] for row in rows)):
+        found = replace(found, genes=genes)
     if gc:
-        found = replace(found, gc=np.array(shares))
+        found = replace(found, gc=np.array([row[4] for row in rows]))
     found, _, oddities = in_order(path, found)
     return found, (*(f"{path}: {note}" for note in notes), *oddities)
 
 
-def _read_rows(
-    path: str, notes: list[str], genes: list[str], gc: str, shares: list[float]
-) -> Iterator[tuple[str, int, int]]:
-    """Yield the regions of a file, whose starts count from 0.
+def _read_rows(path: str, notes: list[str], gc: str) -> Iterator[tuple[str, int, int, str, float]]:
+    """Yield the regions of a file, whose starts count from 0, with name and share of G and C.
 
-    The name of each is added to `genes`, "" for none, what is in the column `gc`, if there shall be
-    one, to `shares`, and notes on the file at its end.
+    The name is "" for none, the share is that in the column `gc`, or NaN without one. Notes on the
+    file are added at its end.
     """
     first = 0 if INTERVAL_LIST.search(path) is None else 1
-    begun = named = False
+    begun = named = has_genes = False
     titles: list[str] = []
     for number, line in text_lines(path):
         if not line.strip() or NO_REGION.match(line):
@@ -214,27 +206,26 @@ def _read_rows(
         if not begun and len(columns) == 5 and columns[3] in ("+", "-"):
             # A score in the last column would be that of a BED file.
             first = first or int(columns[1] != "0" and not columns[4].isdigit())
-        begun = True
+        begun, where = True, f"line {number}"
         try:
             name, start, end = columns[0], _whole(columns[1]) - first, _whole(columns[2])
             if not name.encode():
                 raise ValueError(name)
         except (ValueError, IndexError) as error:
-            problem = f"expected BED: chromosome, start from 0 and end, not {quoted(line)}"
-            raise InputError(path, problem, f"line {number}") from error
+            problem = f"no chromosome, start and end: {quoted(line)}"
+            raise InputError(path, problem, where) from error
         if not 0 <= start < end < LONGEST:
-            raise InputError(path, no_region(start + first, end, first), f"line {number}")
-        if gc:
-            shares.append(_number_in(path, columns, titles, gc, f"line {number}"))
-        named = named or len(columns) > 3
-        genes.append(gene_name("".join(columns[4 if first else 3 :][:1])))
-        yield name, start, end
+            raise InputError(path, no_region(start + first, end, first), where)
+        share = _number_in(path, columns, titles, gc, where) if gc else np.nan
+        gene = gene_name("".join(columns[4 if first else 3 :][:1]))
+        named, has_genes = named or len(columns) > 3, has_genes or gene != ""
+        yield name, start, end, gene, share
     if first:
         notes.append("read as a Picard interval list, whose starts count from 1")
     if named:
         used = "of the columns after the third only names are used; of tables Parquet keeps them"
         unused = "names and other columns after the third are left out"
-        notes.append(used if any(genes) else unused)
+        notes.append(used if has_genes else unused)
 
 
 def _number_in(
