@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.bams import random_rows, write_alignments
-from support.cohorts import SEXES, cohort, of_sexes
+from support.cohorts import cohort, of_sexes
 
 import multigpu
 from multigpu import UsageError
@@ -31,23 +31,6 @@ def as_arrow(counts: Counts) -> Any:
     chrom = arrow.strings([regions.names[k] for k in regions.chrom])
     columns = zip(counts.samples, counts.values.T.copy(), strict=True)
     return arrow.table([("chrom", chrom), ("start", regions.start), ("end", regions.end), *columns])
-
-
-def test_sex__means_what_it_means_for_the_command(tmp_path: Path) -> None:
-    table = table_of_x()
-    (tmp_path / "sex").write_text("s0\tmale\n")
-    assert cnv(table).sex == cnv(table, sex="infer").sex == SEXES
-    assert cnv(table, sex="none").sex == cnv(table, sex=None).sex == ()
-    assert cnv(table, sex=tmp_path / "sex").sex == ("male", *[""] * 5)
-    with pytest.raises(UsageError, match="there is no such file"):
-        cnv(table, sex="/no/file")
-
-
-def test_ploidy__as_a_file_or_numbers(tmp_path: Path) -> None:
-    (tmp_path / "ploidy").write_text("s0\t4\n")
-    for given in (tmp_path / "ploidy", [4, 2, 2, 2, 2, 2], {"s0": 4}):
-        assert cnv(table_of_x(), ploidy=given).ploidy == (4, 2, 2, 2, 2, 2)
-    assert cnv(table_of_x(), ploidy=4).ploidy == (4,) * 6
 
 
 def test_names__of_the_command_are_taken(tmp_path: Path) -> None:

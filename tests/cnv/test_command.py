@@ -229,17 +229,6 @@ def test_matrices__that_have_no_room_are_told(
     assert "matrices.zarr: cannot be written: the disk is full" in said
 
 
-def test_summary__says_what_was_done(main: Any, table: str, tmp_path: Path) -> None:
-    path = tmp_path / "summary.json"
-    main(table, "-o", str(tmp_path / "out"), *FEW, "--summary", str(path), "--model", "exome")
-    facts = json.loads(path.read_bytes())
-    rows = (tmp_path / "out" / "cnvs.tsv").read_text().splitlines()[1:]
-    assert facts["cnvs"] == len(rows) == sum(facts["cnvs_by_sample"].values())
-    assert facts["options"]["prior_impact"] == 10
-    assert facts["regions"] == 1500
-    assert facts["seconds"]["wall"] > 0
-
-
 def test_stages__are_timed_inside_of_the_steps_and_shown(
     main: Any, table: str, tmp_path: Path
 ) -> None:
@@ -437,12 +426,6 @@ def test_refused__tables(problem: str, refused: Run, write: Callable[..., str]) 
     assert problem in refused(write(HEADER + TABLES[problem]))
 
 
-def test_refused__no_table_or_several(refused: Run, table: str, tmp_path: Path) -> None:
-    assert refused().startswith("no INPUT given")
-    assert "no.tsv" in refused(str(tmp_path / "no.tsv"))
-    assert "its sample 'sample1' is in " in refused(table, table)
-
-
 def test_refused__a_chromosome_of_one_region(refused: Run, write: Callable[..., str]) -> None:
     """R refuses it; by default the other chromosomes are called."""
     path = write(HEADER + ROWS + "chr2\t0\t10\t4\t5\n")
@@ -534,17 +517,6 @@ def test_refused__facts_of_samples(
     assert problem.replace("smp1", name) in said
 
 
-def test_refused__a_folder_without_a_name_or_with_too_long_a_one(main: Any, table: str) -> None:
-    status, said = main(table, "-o", "", *FEW)
-    assert (status, said) == (2, "multigpu: error: the output has no name\n")
-    status, said = main(table, "-o", "-", *FEW)
-    assert status == 2
-    assert said.endswith(": -: results are several files: -o names a folder\n")
-    status, said = main(table, "-o", "x" * 300, *FEW)
-    assert status == 2
-    assert said.endswith("cannot be written: file name too long\n")
-
-
 def test_output__into_a_folder_whose_name_looks_like_an_address(
     main: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -565,11 +537,3 @@ def test_counts__from_a_pipe(main: Any, tmp_path: Path) -> None:
     assert main(str(plain), "-o", str(tmp_path / "b"), *FEW)[0] == 0
     for name in ("cnvs.tsv", "segmentation.tsv"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_refused__a_folder_without_permission(main: Any, table: str, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir(mode=0o500)
-    status, said = main(table, "-o", str(tmp_path / "out"), *FEW)
-    assert status == 2
-    assert "permission denied" in said

@@ -1,7 +1,5 @@
 """Runs on simulated cohorts: what is found, what never changes, what is refused."""
 
-import time
-import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,15 +94,6 @@ def test_genome_wide__all_chromosomes_have_the_same_size_factors() -> None:
         np.testing.assert_allclose(known, known[0], rtol=1e-12)
 
 
-def test_ploidy__medians_relate_as_the_ploidies() -> None:
-    counts, _ = cohort()
-    ploidy = (2, 2, 2, 4, 4, 2)
-    values = run(counts, ploidy=ploidy).matrices["normalized"].values
-    used = (counts.values >= 1).any(axis=1)
-    four, two = np.median(values[used][:, 3:5]), np.median(values[used][:, [0, 1, 2, 5]])
-    np.testing.assert_allclose(four / two, 2, rtol=0.05)
-
-
 def test_reference__ours_hands_the_prior_out_to_every_case_alike() -> None:
     counts, _ = cohort()
     cases, twice = some_samples(counts, [0, 1]), some_samples(counts, [0, 0], "ab")
@@ -169,15 +158,6 @@ def test_refused__controls_whose_names_differ_by_chr() -> None:
         "region 1 of the cases is chr1:0-25000, of the controls 1:0-25000 (the names differ only by"
         " `chr`: rename auto takes them as the same)"
     )
-
-
-def test_notes__say_how_many_cases_and_controls_there_are() -> None:
-    counts, _ = cohort()
-    cases = some_samples(counts, [0])
-    controls = other_controls(counts, counts.regions)
-    job = cnv_job(cases, CnvOptions.of("reference"), CPU, controls=controls)
-    first, listed = counts.samples[0], ", ".join(controls.samples[:5])
-    assert f"1 case ({first}) and 6 controls ({listed} and 1 other)" in job.notes
 
 
 def test_refused__a_name_that_would_break_a_table() -> None:
@@ -252,24 +232,6 @@ def test_journal__of_other_counts_is_refused(tmp_path: Path) -> None:
     for other in (replace(counts, values=values), replace(counts, regions=ends)):
         with pytest.raises(UsageError, match="cannot be resumed: counts was content"):
             begun(other)
-
-
-def test_counts__are_given_back_before_the_tables_are_made(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    counts, _ = cohort(regions=2000, samples=6)
-    job = cnv_job(replace(counts, values=counts.values.copy()))
-    held = weakref.ref(job.values)
-
-    def is_freed(*_: Any) -> bool:
-        deadline = time.monotonic() + 9
-        while held() is not None and time.monotonic() < deadline:
-            time.sleep(0.01)  # a thread may still be leaving its last chromosome
-        return held() is None
-
-    monkeypatch.setattr(job, "_assemble", is_freed)
-    found: Any = job.result()
-    assert found is True
 
 
 def test_result__leaves_a_chromosome_of_one_region_uncalled() -> None:

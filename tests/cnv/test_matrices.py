@@ -4,9 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from support.cohorts import result
 
 from multigpu.formats.alignments.regions import windows
 from multigpu.workloads.cnv.results import matrices
@@ -53,18 +50,3 @@ def test_write__leaves_only_the_ends_to_the_client(small_chunks: int, tmp_path: 
     rest = matrices.write(tmp_path / "s", 70, {"ini": np.ones(500)}, 3)
     assert [(first, len(rows["ini"])) for first, rows in rest] == [(70, 58), (512, 58)]
     assert all(rows["ini"].base is None for _, rows in rest)  # nothing else is kept alive
-
-
-@given(st.integers(1, 100_000))
-def test_chunk_rows__fit_the_bytes_and_are_powers_of_two(samples: int) -> None:
-    rows = matrices.chunk_rows(samples)
-    assert rows.bit_count() == 1
-    assert rows == 64 or rows * samples * 8 <= matrices.CHUNK_BYTES
-
-
-def test_matrices__agree_with_each_other() -> None:
-    found = result().matrices
-    assert set(found) == {"normalized", "sini", "ini", "copy_number", "lambda", "alpha"}
-    assert found.sizes == {"region": 1500, "sample": 6, "class": 9}
-    np.testing.assert_allclose(found["alpha"].sum("class"), 1, rtol=1e-12)
-    assert (np.abs(found["sini"]).mean("sample") <= found["ini"] + 1e-12).all()

@@ -17,7 +17,6 @@ from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.output import report
 from multigpu.workloads.cnv.output.files import write_tables
 from multigpu.workloads.cnv.output.vcf import VcfSource
-from multigpu.workloads.cnv.records import NOT_CALLED
 from multigpu.workloads.cnv.results import copy_numbers, matrices
 from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples import sex
@@ -106,12 +105,6 @@ def test_inferred__reads_that_stray_to_y_make_no_male(coverage: int) -> None:
     values[rows[8:]] += np.random.default_rng(2).poisson(0.02 * coverage, (192, 6)).astype(np.int32)
     found = coverage_of(table, values)
     assert (found.sexes(), found.disagreements()) == (females, [])
-
-
-def test_inferred__by_x_alone_where_there_is_no_y() -> None:
-    table = of_sexes(("chr1", "chrX"))
-    found = coverage_of(table)
-    assert (found.y, found.y_is_informative, found.sexes()) == (None, False, SEXES)
 
 
 def test_report__and_summary_show_both_ratios(tmp_path: Path) -> None:
@@ -443,16 +436,6 @@ def test_calls__are_the_same_everywhere(run: RunOptions, model: str) -> None:
         assert found.tables()[name].equals(rows)
     for name in keep:
         np.testing.assert_array_equal(found.matrices[name].values, expected.matrices[name].values)
-
-
-def test_names__of_classes_where_one_copy_is_usual() -> None:
-    options = CnvOptions()
-    named = copy_numbers.classes_by_usual_copies(options)
-    labels = [options.classes[k] for k in named[1, :-1]]
-    assert labels == ["CN0", "CN0", "CN1", "CN2", "CN2", "CN3", "CN3", "CN4", "CN4"]
-    assert named[2, :-1].tolist() == list(range(9))
-    assert (named[:, -1] == NOT_CALLED).all()
-    assert (named[0] == NOT_CALLED).all()
 
 
 def test_calls__where_no_sample_is_looked_at(tmp_path: Path) -> None:

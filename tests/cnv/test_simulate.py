@@ -38,15 +38,6 @@ def test_counts__same_seed_gives_the_same_whatever_the_threads(
     assert (first.values != made(seed=6)[0].values).any()
 
 
-def test_regions__fill_the_chromosomes() -> None:
-    counts, _ = made()
-    assert counts.regions.names == ("chr1", "chr2", "chr3")
-    assert [rows.stop - rows.start for rows in counts.regions.blocks] == [1000] * 3
-    assert counts.regions.order() is None
-    assert list(counts.regions.oddities()) == []
-    assert counts.samples[0] == "sample1"
-
-
 def test_truth__is_where_counts_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted variants stand out where there are no effects, and no noise beyond Poisson's."""
     monkeypatch.setattr(simulate_counts, "EFFECT", 0.0)

@@ -12,10 +12,10 @@ import pytest
 from support.bams import REFERENCES, Row, random_rows, write_alignments
 from support.bgzf_data import bgzf
 from support.counted import ROWS, Run, in_windows
-from support.program import Ended, program, remarks
+from support.program import program, remarks
 
 from multigpu import cli, count
-from multigpu.errors import InputError, UsageError
+from multigpu.errors import InputError
 from multigpu.formats.tables.counts_files import read_counts
 from multigpu.run.options import RunOptions
 from multigpu.run.values import size
@@ -135,13 +135,6 @@ def test_references__are_compared_where_they_are_used(
     assert "has no reference chrEmpty" in refused(some, other, "--chromosomes", "chrEmpty")
 
 
-@pytest.mark.parametrize("size", ["7k", "7kb", "7Kbp", "0.007Mb", "7000"])
-def test_sizes__have_units(main: Callable[..., Ended], some: str, size: str) -> None:
-    ended = main("count", some, "--window", size, "--max-chunk-bytes", "1M", "--read-width", "1b")
-    rows = [line.split("\t") for line in ended.out.splitlines()[1:]]
-    assert [int(row[3]) for row in rows] == in_windows(ROWS, 7000)
-
-
 @pytest.mark.parametrize(
     ("text", "bases", "expected"),
     [("64M", 64_000_000, 64 << 20), ("1.5KiB", 1536, 1536), ("2MB", 2_000_000, 2_000_000),
@@ -155,16 +148,6 @@ def test_sizes__of_bytes_are_powers_of_1024_unless_a_b_follows(
     for wrong in ("1.5", "k", "1kk", "", "1e3"):
         with pytest.raises(ValueError, match="is no number of bases: give one like 25000 or"):
             size("bases").parse(wrong)
-
-
-def test_outcome__is_the_sum_of_the_table(
-    main: Callable[..., Ended], some: str, bed: Callable[..., str]
-) -> None:
-    for more in ((), ("--min-mapq", "50"), ("--regions", bed(("chr1", 5000, 90_000)))):
-        ended = main("count", some, *more)
-        counted = sum(int(line.split("\t")[3]) for line in ended.out.splitlines()[1:])
-        assert f"multigpu: {counted:,} reads of 1 sample in " in ended.all_err
-        assert counted
 
 
 def test_notes__a_window_wider_than_every_chromosome(some: str) -> None:
@@ -358,11 +341,6 @@ def test_process__writes_a_table_to_standard_output(some: str) -> None:
     ]
     assert run.out.splitlines() == ["chrom\tstart\tend\tsome", *lines]
     assert (run.status, run.err) == (0, "")
-
-
-def test_api__options_are_checked() -> None:
-    with pytest.raises(UsageError, match="rename is 'some'; it must be none or auto"):
-        count("x.bam", rename="some")
 
 
 @pytest.mark.parametrize("kind", ["bam", "cram"])

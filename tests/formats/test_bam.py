@@ -67,10 +67,6 @@ def some(tmp_path: Path) -> str:
     return write_alignments(tmp_path / "some.bam", random_rows(3000))
 
 
-def test_references__in_the_order_of_the_header(some: str) -> None:
-    assert bam.references(some) == list(REFERENCES)
-
-
 @pytest.mark.parametrize("block", [40, 41, 997, 1 << 20])
 def test_reads__are_those_of_pysam_wherever_blocks_end(
     some: str, monkeypatch: pytest.MonkeyPatch, block: int
@@ -114,13 +110,6 @@ def test_stretches__have_all_that_reaches_into_what_is_wanted(some: str, begin: 
     assert set(wanted) <= set(found)
     assert all(row[1] < end for row in found)
     assert len(found) == len(set(found)) or len(wanted) != len(set(wanted))
-
-
-def test_reads__as_long_as_several_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bam, "BLOCK", 1000)
-    table: list[Row] = [(0, 5, 60, "50000M", 0), (0, 6, 60, "10M", 16), (0, 7, 60, "70000M", 0)]
-    path = write_alignments(tmp_path / "long.bam", table)
-    assert rows(inspect_alignments(path)) == rows_of_pysam(path)
 
 
 def test_reads__without_any(tmp_path: Path) -> None:
@@ -302,12 +291,6 @@ def test_index__that_is_cut(tmp_path: Path, csi: bool, cut: int) -> None:
     path.write_bytes(content[:cut])
     with pytest.raises(InputError, match=r"ends early|is no index"):
         read_index(str(path))
-
-
-def test_index__entries_ascend(some: str) -> None:
-    for entries in read_index(some + ".bai"):
-        assert (np.diff(entries.position) > 0).all()
-        assert (np.diff(entries.offset) >= 0).all()
 
 
 def test_stretches__small_references_share_one(tmp_path: Path) -> None:

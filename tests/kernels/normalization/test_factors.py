@@ -295,18 +295,6 @@ def test_size_factors__know_of_reads_elsewhere() -> None:
         np.testing.assert_array_equal(one.factors[0], row)
 
 
-def test_apply__regions_below_1_in_all_samples_of_a_ploidy_become_0() -> None:
-    counts = np.array([[0.5, 0.9, 3.0, 0.2], [1.0, 0.1, 0.5, 0.5], [0.4, 0.4, 0.4, 0.4]])
-    options = Normalization(ploidy=(2, 2, 1, 3))
-    factors = np.array([[2.0, 2.0, 3.0, 4.0]])
-    got = reference.apply(counts, [slice(0, 3)], factors, options)
-    expected = [[0, 0, 9, 0.8], [2, 0.2, 1.5, 2], [0, 0, 1.2, 1.6]]
-    np.testing.assert_allclose(got, expected, rtol=1e-15)
-
-
-# ---- properties -------------------------------------------------------------------------------
-
-
 # ---- bad input ----------------------------------------------------------------------------------
 
 
