@@ -14,7 +14,7 @@ from support.program import Ended
 
 from multigpu import Failure, UsageError, cnv
 from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.tables import counts_tsv
+from multigpu.formats.tables import bin_sums
 from multigpu.formats.tables.counts import Counts
 from multigpu.workloads.cnv.gatk_sv import BatchJob
 from multigpu.workloads.cnv.options import CnvOptions
@@ -218,7 +218,7 @@ def test_command__writes_what_plain_runs_find(
     batch: Batch, tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(counts_tsv, "BLOCK", 70_001)  # so bins and chromosomes are cut
+    monkeypatch.setattr(bin_sums, "BLOCK", 70_001)  # so bins and chromosomes are cut
     words = write_batch(tmp_path, batch)
     if more:  # sexes are inferred
         words = [word for word in words if word not in ("--sex", "b1.ped")]
