@@ -1,7 +1,6 @@
 """Ambiguous bases of samples: counted in every row, and limited by `--max-ambiguous`."""
 
 import gzip
-import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import pytest
 from support.program import Run
 from support.scanned import (
     ALL,
-    READS,
     SIGNATURES,
     Read,
     Scan,
@@ -25,7 +23,7 @@ from support.scanned import (
 
 import multigpu
 from multigpu.kernels.scan import allowed_bases
-from multigpu.kernels.scan.ambiguous_bases import count_ambiguous
+from multigpu.kernels.scan.letters import count_ambiguous
 
 pytestmark = pytest.mark.process  # runs whole jobs
 
@@ -125,19 +123,6 @@ def test_limit__with_mismatch_and_a_least_score(scan: Scan, store: Any) -> None:
     assert weak.splitlines()[1:] == []
 
 
-def test_limit__finds_what_stands_after_the_n_of_a_consensus(scan: Scan, store: Any) -> None:
-    """Every primer matches the N at its begin; one place of each is real."""
-    rng = np.random.default_rng(1)
-    genome = "".join(rng.choice(list("ACGT"), 5000))
-    primers = [(f"p{at}", genome[at : at + 22]) for at in range(200, 4800, 100)]
-    consensus = store("consensus.fa", fasta([("c", "N" * 54 + genome[54:])]))
-    mostly_n = store("n.fa", fasta([("n", "N" * 300 + genome[300:322] + "N" * 4700)]))
-    options = ("-s", store("primers.fa", fasta(primers)), "--max-ambiguous", "0.1")
-    rows = scan(consensus, mostly_n, options=options).decode().splitlines()[1:]
-    places = [row.split("\t")[:3] for row in rows]
-    assert places == [["c", name, name[1:]] for name, _ in primers] + [["n", "p300", "300"]]
-
-
 def test_limit__of_a_share_of_a_length_is_exact() -> None:
     lengths = np.arange(1, 400)
     for hundredths in range(100):
@@ -160,26 +145,6 @@ def test_limit__does_not_hide_an_illegal_base(main: Run, store: Any, signatures:
         ended = main("scan", path, "-s", signatures, *options)
         place = f"record 'bad', position {bases.index('!')} (from 0): '!' is not a base"
         assert ended.problem.startswith(f"{path}: {place}")
-
-
-def test_limit__on_workers_and_resumed(
-    store: Any, signatures: str, scheduler: str, tmp_path: Path
-) -> None:
-    path = store("reads.fq", fastq(READS * 3))
-    expected = tsv_with_ambiguous(answer(READS * 3, most=1))
-    options: dict[str, Any] = {"max_ambiguous": 1, "max_chunk_bytes": 30, "gpus": "none"}
-    there = multigpu.scan(path, signatures, scheduler=scheduler, **options).to_table()
-    here = multigpu.scan(path, signatures, **options).to_table()
-    assert there.equals(here)
-    assert there.num_rows == expected.count(b"\n") - 1
-    journal = tmp_path / "journal"
-    batches = iter(multigpu.scan(path, signatures, journal=journal, threads=1, **options))
-    taken = list(itertools.islice(batches, 2))
-    batches.close()  # type: ignore[attr-defined]
-    assert journal.exists()
-    again = multigpu.scan(path, signatures, journal=journal, resume=True, **options)
-    assert again.to_table().equals(here)
-    assert sum(map(len, taken)) < there.num_rows
 
 
 # ---- what is said -----------------------------------------------------------------------------

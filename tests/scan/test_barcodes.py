@@ -181,12 +181,3 @@ def test_reads_that_have_no_index(
     with pytest.raises(InputError) as refused:
         list(found)
     assert problem.format(path) in str(refused.value)
-
-
-def test_index_reads__of_other_records_in_memory_name_the_first(store: Store) -> None:
-    index = store("I.fq", b"@r1\nACG\n+\nIII\n@r3\nACG\n+\nIII\n")
-    records = [(name, "ACG") for name in ("r1", "r2", "r3")]
-    sheet = store("s.csv", SHEET)
-    found = multigpu.scan(records, sample_sheet=sheet, index_reads=index, gpus="none")
-    with pytest.raises(InputError, match="record 'r3' at byte 14: is not of 'r2' in samples: "):
-        list(found)

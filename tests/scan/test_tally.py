@@ -26,7 +26,6 @@ from multigpu.workloads.scan.tally import (
     Sums,
     Tallies,
     Tally,
-    add_sums,
     tally_of,
 )
 
@@ -108,11 +107,11 @@ def test_sums__are_those_of_all_chunks_in_any_order(chunks: list[list[tuple[int,
     several: list[Sums] = []
     for chunk in chunks:
         keys, values = np.array(chunk, np.int64).reshape(-1, 2).T
-        add_sums(several, Sums.of(keys, weight=values))
+        several.append(Sums.of(keys, weight=values))
         for key, value in chunk:
             counts[key] += 1
             weights[key] += value
-    total = Sums.joined(several)
+    total = Sums.joined([Sums.joined(several[:2]), *several[2:]])
     assert total.keys.tolist() == sorted(counts)
     for name, expected in (("count", counts), ("weight", weights)):
         found = total.numbers.get(name, np.empty(0))

@@ -8,7 +8,7 @@ import pytest
 from support.approximate_cases import with_edits
 from support.scan_answers import COLUMNS, Row, Texts, answer, check_rows
 from support.scan_cases import planted, random_letters
-from support.scanned import Scan, fasta
+from support.scanned import fasta
 
 import multigpu
 from multigpu import InputError
@@ -70,14 +70,6 @@ def test_circular__has_the_matches_over_the_origin(tmp_path: Path, rules: Any) -
     assert sum(row[3] > lengths[row[0]] for row in rows) > 3
     assert {("turned", "s0"), ("ACG", "once")} <= {row[:2] for row in rows}
     assert ("ACG", "turns") not in {row[:2] for row in rows}
-
-
-def test_barcode__is_found_where_it_stands(scan: Scan, store: Any) -> None:
-    reads = [("a", "GTCAACGG" + "C" * 12), ("b", "C" * 12 + "GTCAACGG")]
-    samples, barcode = store("r.fa", fasta(reads)), store("b.fa", fasta([("x", "GTCAACGG")]))
-    options = ("-s", barcode, "--max-mismatches", "1", "--within")
-    assert scan(samples, options=(*options, "0:8")).splitlines()[1:] == [b"a\tx\t0\t8\t+\t\t0"]
-    assert scan(samples, options=(*options, "-8:")).splitlines()[1:] == [b"b\tx\t12\t20\t+\t\t0"]
 
 
 @pytest.mark.parametrize("options", [{"within": "3:9"}, {"circular": True}])

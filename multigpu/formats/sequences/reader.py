@@ -10,10 +10,10 @@ from io import FileIO
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.sequences import bgzf_ranges, records
-from multigpu.formats.sequences.paired_ranges import read_pairs
+from multigpu.formats.sequences import records
 from multigpu.formats.sequences.pairs import PairedSource
 from multigpu.formats.sequences.pieces import Pieces, TextInMemory
+from multigpu.formats.sequences.ranges import read_bgzf, read_pairs
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BgzfSpan, BlockSpan, FileSpan, Span, StreamSpan
 from multigpu.formats.sequences.streams import OpenStreams
@@ -101,7 +101,7 @@ class SpanReader:
         if isinstance(source, PairedSource):
             return read_pairs(source, span, offset=offset, letters=letters, texts=texts)
         if isinstance(span, BgzfSpan):
-            return bgzf_ranges.read_range(source, span, offset=offset, letters=letters, texts=texts)
+            return read_bgzf(source, span, offset=offset, letters=letters, texts=texts)
         with errors_named(source.path), FileIO(source.path) as file:
             read_range = FORMATS[source.layout].read_range
             return read_range(file.fileno(), source, span, self._overlap, offset, letters)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import Chunk, Hits
-from multigpu.kernels.scan.ambiguous_bases import find_gaps
+from multigpu.kernels.scan.letters import find_gaps
 
 # Runs of N are not made shorter than this.
 LEAST_GAP = 1024

@@ -12,8 +12,8 @@ from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.cluster.engine.workload import Series
 from multigpu.errors import TooLittleMemory, option
-from multigpu.formats.sequences.bgzf_ranges import bgzf_spans
 from multigpu.formats.sequences.fastq import LAST_RECORD_BYTES
+from multigpu.formats.sequences.ranges import bgzf_spans
 from multigpu.formats.sequences.registry import FORMATS, RECORD_FORMATS
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.sequences.spans import (

@@ -28,11 +28,11 @@ from multigpu.kernels.scan import (
     ScanRules,
     allowed_bases,
 )
-from multigpu.kernels.scan.ambiguous_bases import count_ambiguous
 from multigpu.kernels.scan.approximate.alignment import align, align_layouts
 from multigpu.kernels.scan.approximate.bulges import Variants
 from multigpu.kernels.scan.approximate.pieces import EditScanner, Piece, Portion, join_halves
 from multigpu.kernels.scan.choice import choose
+from multigpu.kernels.scan.letters import count_ambiguous
 from multigpu.kernels.scan.overhang import OverhangSearch
 from multigpu.kernels.scan.types import AT_BEGIN, Wanted
 from multigpu.workloads.scan.ambiguous_bases import LEAST_GAP, ShortGaps

@@ -22,6 +22,7 @@ DIGITS = 4  # after the point, of means
 PLACES = 50  # parts of a sample, for the places of matches
 LONG, LONG_PLACES = 100_000, 200  # bases from which on a sample is shown by itself, and its parts
 MOST_LONG = 60  # such samples, the first with matches
+MOST_SUMS = 64  # of chunks, that wait to be joined
 MOST_BARCODES = 1 << 20  # of no sample: those that come later are not counted
 MISMATCH, MISSING, EXTRA = range(KINDS := 3)  # bases of the signature, and of the sample alone
 
@@ -72,14 +73,6 @@ class Sums:
         some = slice(*np.searchsorted(self.keys, [first, first + size]))
         found[self.keys[some] - first] = self.numbers.get(name, self.keys)[some]
         return found
-
-
-def add_sums(several: list[Sums], more: Sums) -> None:
-    """Add to sums that are joined when all are wanted; there are never many."""
-    several.append(more)
-    # Each has twice as many keys as the next one: none is joined often.
-    while len(several) > 1 and len(several[-2].keys) < 2 * len(several[-1].keys):
-        several[-2:] = [Sums.joined(several[-2:])]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -211,7 +204,10 @@ class Tallies:
     def add(self, more: Tally) -> None:
         """Add the numbers of a chunk."""
         for name, sums in more.sums.items():
-            add_sums(self._sums[name], sums)
+            several = self._sums[name]
+            several.append(sums)
+            if len(several) > MOST_SUMS:
+                several[:] = [Sums.joined(several)]
         self.long += more.long[: MOST_LONG - len(self.long)]
         for text, count in more.barcodes.items():
             if text in self.barcodes or len(self.barcodes) < MOST_BARCODES:

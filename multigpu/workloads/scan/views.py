@@ -10,7 +10,7 @@ from multigpu.formats.sequences.pieces import Pieces
 from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import Hits
-from multigpu.kernels.scan.record_windows import copy_windows
+from multigpu.kernels.scan.letters import copy_windows
 from multigpu.run.values import parse_slice
 
 Numbers = NDArray[np.int64]

@@ -259,14 +259,6 @@ def test_bytes__do_not_depend_on_the_chunks(
 
 
 @pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
-def test_bytes__are_those_of_other_workers(given: Given, sample: str, scheduler: str) -> None:
-    options = ("--scheduler", scheduler, "--max-chunk-bytes", "200")
-    for kind in ("mismatches", "edits"):
-        here = given.written(sample, "a.bam", *KINDS[kind])
-        assert given.written(sample, "a.bam", *KINDS[kind], *options) == here
-
-
-@pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
 @pytest.mark.parametrize("fmt", ["sam", "bam", "paf"])
 def test_standard_output__has_the_same_bytes(
     given: Given, sample: str, fmt: str, capfdbinary: pytest.CaptureFixture[bytes]
@@ -394,12 +386,3 @@ def test_bam__is_not_compressed_again(given: Given) -> None:
     with pytest.raises(UsageError, match=r"^BAM files are compressed inside: choose a name with"):
         given.written("r.fa", "a.bam.gz")
     assert list((given.folder / "out").iterdir()) == []
-
-
-def test_rows__of_many_records_are_sorted_by_samtools(given: Given) -> None:
-    given.written("r.fa", "a.bam", *KINDS["edits"])
-    sorted_path = str(given.folder / "sorted.bam")
-    pysam.sort("-o", sorted_path, str(given.folder / "out" / "a.bam"))
-    pysam.index(sorted_path)
-    with pysam.AlignmentFile(sorted_path) as file:
-        assert file.count("r0") > 0

@@ -10,13 +10,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from support.program import remarks
-from support.scan_rows import sink
 from support.scanned import (
     ALL,
     HEADER,
     MEANING,
     READS,
-    SIGNATURES,
     Row,
     Scan,
     answer,
@@ -31,12 +29,6 @@ from support.scanned import (
 
 from multigpu import InputError
 from multigpu.cli import cli
-from multigpu.run.options import RunOptions
-from multigpu.workloads.scan.inputs import expand_inputs
-from multigpu.workloads.scan.job import ScanJob
-from multigpu.workloads.scan.options import ScanOptions
-from multigpu.workloads.scan.output.registry import format_of
-from multigpu.workloads.scan.output.sinks import write_outputs
 
 # ---- formats ----------------------------------------------------------------------------------
 
@@ -108,29 +100,6 @@ def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
     assert indices == expected_indices(READS)
 
 
-def test_outputs__of_one_run_are_those_of_as_many_runs(
-    scan: Scan, store: Any, tmp_path: Path
-) -> None:
-    reads, wanted = store("some.fq", fastq(READS[:5])), store("wanted.fa", fasta(SIGNATURES[:2]))
-    names = ["hits.tsv", "hits.bed.gz", "hits.parquet", "hits.sam", "hits.bam", "hits.paf"]
-    alone = {name: scan(reads, options=(*ALL, "-s", wanted), name=name) for name in names}
-    inputs = expand_inputs([reads], [wanted])
-    run = RunOptions(gpus="none", max_chunk_bytes=20)
-    job = ScanJob(inputs, ScanOptions(hits="all", strand="both"), run)
-    sinks = [
-        sink(
-            format_of(name, None).name,
-            path=str(tmp_path / name),
-            signatures=job.signatures,
-            files=job.paths,
-            options=job.options,
-        )
-        for name in names
-    ]
-    write_outputs(job, sinks)
-    assert {name: (tmp_path / name).read_bytes() for name in names} == alone
-
-
 def test_parquet__of_a_run_that_fails_leaves_nothing_to_fail_later(
     scan: Scan, store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,11 +164,6 @@ def test_min_score__keeps_exactly_the_rows_that_reach_it_or_have_none(
         assert scan(reads, options=options) == tsv(kept)
     without = scan(store("reads.fa", fasta_of()), options=("--min-score", "90"))
     assert without == tsv(answer(scored=False))
-
-
-def test_sample_n_mismatch__needs_the_samples_base_to_be_a_subset(scan: Scan, reads: str) -> None:
-    got = scan(reads, options=(*ALL, "--sample-n", "mismatch"))
-    assert got == tsv(answer(every=True, both=True, strict=True))
 
 
 @pytest.mark.parametrize("sample", MEANING)

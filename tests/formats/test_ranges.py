@@ -14,8 +14,8 @@ from support.stored import READS, bgzf, inspect_source
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences import streams
-from multigpu.formats.sequences.bgzf_ranges import bgzf_spans, read_range
 from multigpu.formats.sequences.pieces import Pieces
+from multigpu.formats.sequences.ranges import bgzf_spans, read_bgzf
 from multigpu.formats.sequences.spans import BgzfSpan
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END
@@ -47,7 +47,7 @@ ENDS: dict[str, Callable[[bytes, int], bytes]] = {
 def read(path: str, span: BgzfSpan) -> Pieces:
     source = Source(path, Path(path).stat().st_size, "bgzf", "fastq")
     buffers = Buffers(lambda size: np.empty(size, np.uint8))
-    return read_range(source, span, offset=33, letters=buffers, texts=buffers)
+    return read_bgzf(source, span, offset=33, letters=buffers, texts=buffers)
 
 
 def names_of(found: Pieces) -> list[tuple[bytes, int]]:

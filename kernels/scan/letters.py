@@ -1,4 +1,4 @@
-"""Ambiguous bases of samples: how many lie in windows, and where there are long runs of N."""
+"""Letters of samples: ambiguous ones in windows, long runs of N, and windows that are copied."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 
 from multigpu.kernels.bases import SETS
 from multigpu.kernels.compiled.jit import jit, jit_no_alloc
+from multigpu.kernels.compiled.native import copy_bytes
 
 
 def _letters(wanted: Sequence[str]) -> np.uint32:
@@ -71,3 +72,27 @@ def find_gaps(letters: Any, offsets: Any, longest: Any, cuts: Any) -> Any:
 @jit_no_alloc
 def _is_n(letter: Any) -> Any:
     return letter == ord("N") or letter == ord("n")
+
+
+@jit_no_alloc
+def copy_windows(letters: Any, offsets: Any, begins: Any, ends: Any, out: Any) -> Any:
+    """Copy the window [begin, end) of every record, a slice or a part of a circle, in a row.
+
+    letters, offsets  as in `Chunk`
+    begins, ends      int64[records]  in the record; an end beyond its last base continues at its
+                      first, up to twice its length
+    out               uint8[sum of ends - begins]  takes the letters
+
+    Returns whether all letters of the records are bases; where one is not, `out` is not complete.
+    """
+    at = 0
+    for record in range(offsets.shape[0] - 1):
+        first, stop = offsets[record], offsets[record + 1]
+        if is_illegal(letters[first:stop]):
+            return False
+        begin, end, length = begins[record], ends[record], stop - first
+        inside = min(end, length) - begin
+        copy_bytes(out, at, letters, first + begin, inside)
+        copy_bytes(out, at + inside, letters, first, end - begin - inside)
+        at += end - begin
+    return True
