@@ -6,7 +6,7 @@ its own: what is submitted to one lane is copied while the kernels of another ru
 
 import threading
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.device.launch import POINTER, launch, launch_blocks, struct
 from multigpu.kernels.device.pinned import pinned
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.scan.cuda_sweep import CROWDED, CountedQueries, compiled, queries_of
 from multigpu.kernels.scan.seeds import (
     EXPECTED_BASES,
     EXPECTED_N,
@@ -27,7 +27,6 @@ from multigpu.kernels.scan.seeds import (
     bits_of,
     plan_seeds,
 )
-from multigpu.kernels.scan.sweep_queries import MOST_SELECTED, STEPS, Sweep, plan_sweeps
 from multigpu.kernels.scan.types import (
     BadBaseError,
     Chunk,
@@ -40,7 +39,6 @@ from multigpu.kernels.scan.types import (
 
 THREADS = 256
 BLOCKS_PER_SM = 8  # of THREADS each: all that fit
-COUNT_THREADS = 64  # as in sweep.cu
 TILE = 1024  # positions that a warp looks at together, as in scan.cuh
 EMPTY_TABLE = 1 << 18  # pairs that the first table has room for, twice over
 MOST_BLOCKS = 1 << 20
@@ -75,23 +73,10 @@ _INDEX = np.dtype(
     + [(f"{name}_shift", "<u4") for name in ("clean", "blank", "bucket")]
     + [(name, "<u4") for name in ("n_masks", "n_seeded", "k", "blanks", "_")]
 )
-_CROWDED = np.dtype([("tiles", POINTER), ("any", POINTER), ("n", "<u4"), ("reach", "<u4")])
-_QUERIES = np.dtype(
-    [(name, POINTER) for name in ("queries", "counted", "exact", "sets", "limits")]
-    + [(name, "<u4") for name in ("n", "counted_room", "exact_room", "n_sets", "most", "_")]
-)
-_SELECTED = np.dtype([("positions", POINTER), ("count", POINTER), ("room", "<u4"), ("_", "<u4")])
 _HITS = np.dtype(
     [(name, POINTER) for name in ("list", "keys", "values", "found", "greatest", "count", "full")]
     + [("capacity", "<u4"), ("_", "<u4")]
 )
-
-
-@cache
-def compiled(name: str, **defines: int) -> Any:
-    """Return a CUDA source of this folder as a module, compiled with these constants."""
-    options = ("--std=c++17", *(f"-D{key}={value}" for key, value in defines.items()))
-    return cupy.RawModule(code=source("scan", name), options=options)
 
 
 def _filled(size: int, byte: int, dtype: Any) -> Any:
@@ -120,86 +105,6 @@ def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any])
     arguments = (sets, offsets, arrays["words"], np.uint32(n), arrays["planes"])
     launch_blocks(compiled("pack.cu"), "pack_patterns", min(n, MOST_BLOCKS), THREADS, *arguments)
     return arrays
-
-
-class CountedQueries:
-    """A sweep of `sweep.cu` on the current device.
-
-    limits  int32[patterns, 4] on the device, as in `sweep.cu`
-    kept    FIRST and BEST of `scan.cuh`
-    """
-
-    def __init__(self, sweep: Sweep, limits: Any, strict: bool, kept: dict[str, int]) -> None:
-        # An array of no elements has no address.
-        padded = [np.append(each, np.uint16(0)) for each in (sweep.sets, sweep.selected)]
-        queries, counted, exact, sets, self._selected = self._arrays = [
-            cupy.asarray(each)
-            for each in (sweep.queries.view(np.uint8), sweep.counted, sweep.exact, *padded)
-        ]
-        self._n_selected, self._limits = len(sweep.selected), limits
-        self._queries = struct(
-            _QUERIES, queries=queries, counted=counted, exact=exact, sets=sets, limits=limits,
-            n=len(sweep.queries), counted_room=sweep.counted.shape[1] // STEPS,
-            exact_room=sweep.exact.shape[1] // STEPS, n_sets=len(sweep.sets), most=sweep.most,
-        )  # fmt: skip
-        self._module = compiled(
-            "sweep.cu", **kept, STRICT=int(strict), PLACES=sweep.places, ROWS=sweep.rows,
-            COUNTERS=sweep.counters, LOOK=sweep.look,
-        )  # fmt: skip
-
-    def search(
-        self,
-        samples: NDArray[Any],
-        patterns: NDArray[Any],
-        hits: NDArray[Any],
-        bases: int,
-        crowded: NDArray[Any] | None = None,
-    ) -> None:
-        """Queue the search on the current stream; all but `bases` are arguments of the kernels.
-
-        crowded  tiles to which it is restricted; None: all of them
-        """
-        words = -(-bases // 32)
-        selected = np.zeros((), _SELECTED)
-        if self._n_selected:
-            room = int(2 * MOST_SELECTED * bases) + 1
-            positions, count = cupy.empty(room, np.uint32), cupy.empty(1, np.uint32)
-            count.data.memset_async(0, count.nbytes)
-            selected = struct(_SELECTED, positions=positions, count=count, room=room)
-            chosen = (samples, self._selected, np.uint32(self._n_selected), selected)
-            launch(self._module, "select_positions", words, THREADS, *chosen)
-            counted = (samples, patterns, hits, self._queries, selected)
-            launch(self._module, "count_selected", -(-room // 32), COUNT_THREADS, *counted)
-        tiles = np.zeros((), _CROWDED) if crowded is None else crowded
-        common = (samples, patterns, hits, self._queries, selected, tiles)
-        launch(self._module, "count_everywhere", words, COUNT_THREADS, *common)
-
-
-def queries_of(
-    patterns: Patterns,
-    limits: Limits,
-    chosen: NDArray[np.int64],
-    strict: bool,
-    kept: dict[str, int],
-) -> list[CountedQueries]:
-    """Return the sweeps of some of the patterns, which are on the device when this returns."""
-    if not len(chosen):
-        return []
-    on_device = limits_on_device(patterns, limits)
-    sweeps = plan_sweeps(patterns.take(chosen), limits.take(chosen))
-    for sweep in sweeps:
-        sweep.queries["pattern"] = chosen[sweep.queries["pattern"]]
-    queries = [CountedQueries(each, on_device, strict, kept) for each in sweeps]
-    cupy.cuda.get_current_stream().synchronize()
-    return queries
-
-
-def limits_on_device(patterns: Patterns, limits: Limits) -> Any:
-    """Return int32[patterns, 4] on the device: most errors, exact prefix and suffix, 0."""
-    # More exact bases than a pattern has make no difference.
-    exact = np.minimum([limits.prefix, limits.suffix], patterns.lengths)
-    four = [limits.most, *exact, np.zeros_like(limits.most)]
-    return cupy.asarray(np.stack(four, axis=1).astype(np.int32))
 
 
 class DeviceScanner:
@@ -439,7 +344,7 @@ class ScanLane:
                 bases=self._bases,
             )  # fmt: skip
             crowded = struct(
-                _CROWDED, tiles=self._tiles, any=self._header("crowded"), n=tiles,
+                CROWDED, tiles=self._tiles, any=self._header("crowded"), n=tiles,
                 reach=1 + int(scanner.patterns.lengths.max()) // TILE,
             )  # fmt: skip
             self._arguments = (samples, hits, crowded, self._bases)

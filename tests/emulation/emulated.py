@@ -30,6 +30,8 @@ from multigpu.kernels.device import sources
 
 HEADER = Path(__file__).with_name("cuda_emulator.hpp")
 COMPILER = "g++"
+# Imported by a `cuda.py`; they may be there with the real CuPy.
+WITH_CUPY = ("device.pinned", "device.upload", "scan.cuda_sweep")
 JITS = ("numba", "llvmlite")  # modules that register themselves, which works once only
 FLAGS = (
     *("-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),
@@ -73,8 +75,8 @@ def load(
     assert spec.loader is not None
     module: ModuleType = importlib.util.module_from_spec(spec)
     with patch.dict(sys.modules, {part.__name__: part for part in parts} | (emulated or {})):
-        for of_device in ("pinned", "upload"):  # they may be there with the real one
-            sys.modules.pop(f"multigpu.kernels.device.{of_device}", None)
+        for each in WITH_CUPY:
+            sys.modules.pop(f"multigpu.kernels.{each}", None)
         spec.loader.exec_module(module)
         loaded = {name: each for name, each in sys.modules.items() if name.startswith(JITS)}
     sys.modules.update(loaded)

@@ -197,7 +197,7 @@ def test_golden__robust_regions(name: str, run: Run, golden: Path) -> None:
     for wanted in case.facts["robust"]:
         width = str(wanted["minWidth"])
         options = ("--robust", str(wanted["robust"]), "--robust-min-width", width)
-        folder = run(name, "--gpus", "none", "--no-matrices", *options)
+        folder = run(name, "--gpus", "none", *options)
         expected = case.rows(wanted["file"].removesuffix(".tsv"))
         assert len(expected) == wanted["n"]
         assert read(folder, "cnv_regions_robust") == expected
@@ -207,7 +207,7 @@ def test_golden__robust_regions(name: str, run: Run, golden: Path) -> None:
 def test_golden__fractional_copy_numbers(name: str, run: Run, golden: Path) -> None:
     case = load(golden, name)
     for statistic in case.facts["fractional"]:
-        folder = run(name, "--gpus", "none", "--no-matrices", "--fractional", statistic)
+        folder = run(name, "--gpus", "none", "--fractional", statistic)
         regions = read(folder, "cnv_regions_fractional")
         assert regions == case.rows(f"cnvr_fractional_{statistic}")
         for table in ("cnvs", "segmentation"):
@@ -225,7 +225,7 @@ def test_golden__a_single_sample_has_its_regions_where_its_cnvs_are(
     lines.sort(key=lambda line: line.startswith("chr1\t"))  # chr2 first
     Path(table).write_text("\n".join([header, *lines, ""]))
     arguments = ["cnv", table, "-o", str(tmp_path / "out"), "--gpus", "none", *case.options()]
-    few = ("--no-report", "--no-vcf", "--no-matrices")
+    few = ("--no-report", "--no-vcf")
     cli.main([*arguments, *few], standalone_mode=False)
     expected = sorted(case.rows("cnvr"), key=lambda row: row[0] == "chr1")
     assert [row[0] for row in expected] == ["chr2", "chr2", "chr1", "chr1"]

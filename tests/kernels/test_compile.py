@@ -96,7 +96,7 @@ def test_sources__are_all_compiled_here() -> None:
 @pytest.mark.parametrize("name", VARIANTS)
 def test_kernels__compile_for_every_architecture_and_are_launched(name: str, arch: str) -> None:
     folders = [FOLDER / name.partition("/")[0], (FOLDER / name).parent]
-    host = "".join((folder / "cuda.py").read_text() for folder in folders)
+    host = "".join(path.read_text() for folder in folders for path in folder.glob("cuda*.py"))
     for defines in VARIANTS[name]:
         found = kernels_of(name, arch, defines)
         assert found

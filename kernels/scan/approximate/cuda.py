@@ -18,15 +18,8 @@ from multigpu.kernels.scan.approximate.seeds import (
     plan_seeds,
 )
 from multigpu.kernels.scan.approximate.verification import find_hits
-from multigpu.kernels.scan.cuda import (
-    PATTERNS,
-    DeviceScanner,
-    compiled,
-    limits_on_device,
-    pattern_arrays,
-    queries_of,
-    to_hits,
-)
+from multigpu.kernels.scan.cuda import PATTERNS, DeviceScanner, pattern_arrays, to_hits
+from multigpu.kernels.scan.cuda_sweep import compiled, limits_on_device, queries_of
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns, ScanRules, Wanted
 
