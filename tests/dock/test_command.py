@@ -121,16 +121,19 @@ def test_dock__takes_a_number_of_even_rotations(
     assert "multigpu: 1 rotation; any other is within" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("fmt", ["pdb", "sdf.gz", "sdf.zst"])
-def test_dock__writes_other_formats(dock: Dock, fmt: str) -> None:
-    assert dock("-o", f"poses.{fmt}") == 0
-    assert files() == sorted([f"poses.{fmt}", "poses.scores.tsv"])
-    again = table("poses.scores.tsv")
-    if fmt == "pdb":
-        models = re.findall(r"^MODEL +(\d+)$", Path("poses.pdb").read_text(), re.MULTILINE)
+@pytest.mark.parametrize(("layout", "more"), [("pdbqt", ""), ("sdf", ".gz"), ("sdf", ".zst")])
+def test_dock__writes_what_it_reads_again(
+    dock: Dock, library: Path, layout: str, more: str
+) -> None:
+    made = {"sdf": sdf, "pdbqt": pdbqt}[layout]
+    some = molecules(library / "ligands.sdf")
+    Path(f"some.{layout}").write_text("".join(made(i, each) for i, each in enumerate(some)))
+    assert dock("-o", f"poses.{layout}{more}", of=f"some.{layout}") == 0
+    if layout == "pdbqt":
+        models = re.findall(r"^MODEL +(\d+)$", Path("poses.pdbqt").read_text(), re.MULTILINE)
         assert models == [str(i + 1) for i in range(COUNT)]
-    assert dock("-o", "again.sdf", of=f"poses.{fmt}") == 0
-    for first, second in zip(again, table("again.scores.tsv"), strict=True):
+    assert dock("-o", f"again.{layout}", of=f"poses.{layout}{more}") == 0
+    for first, second in zip(table("poses.scores.tsv"), table("again.scores.tsv"), strict=True):
         assert second["ligand"] == first["ligand"]
 
 

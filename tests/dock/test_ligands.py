@@ -194,11 +194,10 @@ def records(scale: float = 1.0) -> dict[str, str]:
     salt.SetProp("_Name", "salt")
     types = " ".join(f"{e}.3" if e in "CO" else e for e, *_ in ATOMS)
     bonds = " ".join(f"{a}-{b}" for a, b in BONDS)
-    stated = "@<TRIPOS>UNITY_ATOM_ATTR\n2 1\ncharge -1\n"
     return {
         "a.sdf": f"{Chem.MolToMolBlock(salt)}> <id>\n17\n\n$$$$\n",
         "b.sdf": f"{Chem.MolToV3KMolBlock(salt)}$$$$\n",
-        "a.mol2": mol2(types, bonds, more=stated, places=places).decode(),
+        "a.mol2": mol2(types, bonds, places=places).decode(),
         "a.pdb": Chem.MolToPDBBlock(salt),
         "a.pdbqt": pdbqt(places),
         "a.xyz": Chem.MolToXYZBlock(salt),
@@ -214,13 +213,6 @@ def test_part__keeps_the_line_ends_of_its_record(name: str) -> None:
     part = largest_fragment(parse(text, name.rpartition(".")[2]))
     assert part.is_part
     assert part.text.count(b"\n") == part.text.count(b"\r\n") > 0
-
-
-def test_part__of_mol2_has_the_charges_that_are_stated() -> None:
-    """Without hydrogens they do not follow from the bonds."""
-    stated = "@<TRIPOS>UNITY_ATOM_ATTR\n1 1\ncharge 1\n3 1\ncharge -1\n"
-    part = largest_fragment(parse(mol2("Na C.3 O.3", "2-3", more=stated), "mol2"))
-    assert part.format.bond_graph(part).charges == {1: -1}
 
 
 @pytest.mark.parametrize("name", RECORDS)

@@ -101,7 +101,6 @@ class LigandFormat:
     read_name   record → the name it gives its molecule, even where the rest of it is wrong
     rewrite     molecule of this format, name for a record without one, positions, notes → record
                 of the pose, which keeps everything else
-    build       the same for a molecule of any other format; None: poses of others are not written
     keep_atoms  molecule, some of its atoms → lines of its record with these atoms only
     bond_graph  molecule → bonds with orders, and formal charges
     atom_types  molecule → AutoDock's types and charges; None: the format says too little
@@ -120,7 +119,6 @@ class LigandFormat:
     parse: Callable[[list[bytes]], Molecule]
     read_name: Callable[[bytes], str]
     rewrite: PoseWriter
-    build: PoseWriter | None
     keep_atoms: Callable[[Molecule, Sequence[int]], list[bytes]]
     bond_graph: Callable[[Molecule], BondGraph]
     atom_types: Callable[[Molecule], AtomTypes] | None = None

@@ -1,8 +1,8 @@
-"""Poses as text: the ligand's own record with new coordinates, or the molecule in another format.
+"""Poses as text: the ligand's own record with new coordinates, or the molecule in SDF.
 
-In its own format a record keeps all that stands in it. In another one it keeps atoms, order,
-elements, coordinates, bonds and charges where both formats have them. Notes on the pose go where
-the format has room for them: data items, remarks, comments.
+In its own format a record keeps all that stands in it. In SDF it keeps atoms, order, elements,
+coordinates, bonds and charges. Notes on the pose go where the format has room for them: data items,
+remarks, comments.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from multigpu.formats.molecules.molecule import (
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.registry import FORMATS, POSE_FORMATS, SUFFIXES
+from multigpu.formats.molecules.registry import POSE_FORMATS, SUFFIXES
 from multigpu.formats.molecules.sdf import SDF, build
 from multigpu.formats.storage.suffixes import uncompressed_suffix
 
@@ -47,8 +47,7 @@ def render(
     """
     if fmt == molecule.format.name:
         return molecule.format.rewrite(molecule, name, positions, notes)
-    write = FORMATS[fmt].build
-    if write is None:
+    if fmt != SDF.name:
         only = fmt.upper()
         raise MoleculeError(f"poses in {only} can be written of {only} only: choose .sdf")
     molecule, positions = _without_pseudo_atoms(molecule, positions)
@@ -58,7 +57,7 @@ def render(
                 f"atom {number} is {quoted(symbol)}, which is no element: its poses can be written"
                 f" in its own format only, choose .{molecule.format.name}"
             )
-    return write(molecule, name, positions, notes)
+    return build(molecule, name, positions, notes)
 
 
 def render_drawing(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:

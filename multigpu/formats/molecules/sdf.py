@@ -290,7 +290,6 @@ SDF = LigandFormat(
     parse=parse,
     read_name=read_name,
     rewrite=rewrite,
-    build=build,
     keep_atoms=keep_atoms,
     bond_graph=stated_graph,
     atom_types=types_by_rdkit,
