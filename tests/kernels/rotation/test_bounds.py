@@ -33,7 +33,6 @@ from multigpu.kernels.rotation.bounds import (
     UNIT,
     FieldBounds,
     place_errors,
-    threshold_above,
 )
 from multigpu.kernels.rotation.rotations import Floats
 from multigpu.kernels.rotation.types import split
@@ -48,6 +47,13 @@ class Bounds:
     errors: Floats
     top: float
 
+    def threshold_above(self, score: float) -> np.float32:
+        """Return what no pose is below in single precision whose score is at least this."""
+        at_most = self.top - np.r_[0.0, SHORTFALLS[:-1]] + self.errors
+        possible = self.errors[at_most >= score]
+        threshold = np.float32(score - possible.max() if len(possible) else -np.inf)
+        return np.nextafter(threshold, np.float32(-np.inf))
+
     def threshold(self, greatest: np.float32) -> np.float32:
         """Return the score below which no pose can win, from the greatest of a decided pose."""
         highest = float(greatest)
@@ -55,7 +61,7 @@ class Bounds:
         at_least = self.top - SHORTFALLS - self.errors
         possible = self.errors[(at_most >= highest) & (at_least <= highest)]
         lowest = highest - possible.max() if len(possible) else -np.inf
-        return threshold_above(self.errors, self.top, lowest)
+        return self.threshold_above(lowest)
 
 
 def bounds_of(field: Field, ligand: Ligands, search: PoseSearch) -> Bounds:
@@ -100,7 +106,7 @@ def assert_within_bounds(device: str, field: Field, ligands: Ligands, search: Po
     power = np.searchsorted(SHORTFALLS, 2 * shortfall).clip(0, len(SHORTFALLS) - 1)
     assert (np.abs(found - exact)[decided] <= bounds.errors[power]).all()
     for floor in np.quantile(exact, [0, 0.5, 0.99]):
-        threshold = threshold_above(bounds.errors, bounds.top, floor)
+        threshold = bounds.threshold_above(floor)
         assert (found[decided & (exact >= floor)] >= threshold).all()
 
 
