@@ -1,8 +1,8 @@
 """Ligands and pockets: files to arrays, and poses back to text.
 
-    file ──> bytes ──> borders ──> records ──> parse ──> Molecule ──> AtomColumns ──> kernel
-             ligands   find_ends                                                        │
-    file <── text <── rewrite, build <── Molecule, coordinates, notes <─────── poses <──┘
+    file ──> bytes ──> borders ──> records ──> parse ──> Molecule ──> AtomTerms ──> kernel
+             ligands   find_ends                                                         │
+    file <── text <── rewrite, build <── Molecule, coordinates, notes <── poses <────────┘
       dock.output
 
 Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format and ends with a

@@ -23,7 +23,7 @@ from multigpu.formats.molecules.registry import (
     largest_fragment,
     parse,
 )
-from multigpu.formats.molecules.scoring import AtomColumns, atom_columns, score_terms
+from multigpu.formats.molecules.scoring import NO_TERMS, AtomTerms, atom_terms
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.input_paths import suffix_of
@@ -122,12 +122,12 @@ class _Record:
 
 
 class _Read(NamedTuple):
-    """A record that was read, and its atoms."""
+    """A record that was read, and what its atoms score."""
 
     record: _Record
     name: str
     molecule: Molecule
-    atoms: AtomColumns
+    terms: AtomTerms
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -173,14 +173,13 @@ class LigandLoader:
                 shown = printable(name) if problem else name
                 reason = Skipped(record.source.path, record.number, shown, f"{error}")
                 skipped.setdefault(record.index, reason)
-        atoms = AtomColumns.joined([AtomColumns.empty(0), *(each.atoms for each in docked)])
         ligands = np.array([each.record.ligand for each in docked], np.int64)
         return LoadedLigands(
             index=np.array([each.record.index for each in docked], np.int64),
             sources=[each.record.source for each in docked],
             names=[firsts[each.record.ligand].name for each in docked],
             molecules=[each.molecule for each in docked],
-            bodies=Ligands(atoms.positions, atoms.borders, *score_terms(atoms, self.types)),
+            bodies=_bodies_of(docked),
             ligand_of=np.unique(ligands, return_inverse=True)[1],
             heavy=np.array([sum(map(is_heavy, each.molecule.elements)) for each in docked], int),
             strains=np.array([each.record.strain for each in docked], float),
@@ -237,7 +236,7 @@ class LigandLoader:
         return made
 
     def _read(self, record: _Record, name: str, last: _Read | None) -> _Read:
-        """Return a record and its atoms. Raises MoleculeError.
+        """Return a record and what its atoms score. Raises MoleculeError.
 
         last: the one that was read before, of which it may be a conformer
         """
@@ -256,11 +255,21 @@ class LigandLoader:
             middle = molecule.positions.mean(axis=0)
             render(molecule, name, self.pose_format, molecule.positions - middle, {})
         if last and molecule.is_conformer_of(last.molecule):
-            atoms = replace(last.atoms, positions=molecule.positions)
+            terms = last.terms
         else:
-            atoms = atom_columns(molecule, self.types)
+            terms = atom_terms(molecule, self.types)
         molecule = replace(molecule, is_part=molecule.is_part or record.is_part)
-        return _Read(record, name, molecule, atoms)
+        return _Read(record, name, molecule, terms)
+
+
+def _bodies_of(docked: Sequence[_Read]) -> Ligands:
+    """Return the records as the kernels see them."""
+    places = [np.empty((0, 3)), *(each.molecule.positions for each in docked)]
+    _, channels, weights = zip(*[each.terms for each in docked] or [NO_TERMS], strict=True)
+    offsets = np.cumsum([*map(len, places)])
+    return Ligands(
+        np.concatenate(places), offsets, np.concatenate(channels), np.concatenate(weights)
+    )
 
 
 def _check_conformer(read: _Read, first: _Read) -> None:
@@ -268,7 +277,7 @@ def _check_conformer(read: _Read, first: _Read) -> None:
 
     Conformers differ in places and charges only.
     """
-    same_types = np.array_equal(read.atoms.types, first.atoms.types)
+    same_types = np.array_equal(read.terms.types, first.terms.types)
     if not (same_types and read.molecule.elements == first.molecule.elements):
         raise MoleculeError(STRANGER.format(first.record.number))
 
