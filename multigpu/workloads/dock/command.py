@@ -58,7 +58,7 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
 
         with reporting.watch(job, "dock", lambda: _docked(job), output):
             with files.open(job.with_energies) as write:
-                for docked in job.parts(files.format, files.score_lines):
+                for docked in job.parts(files.format):
                     begin = now()
                     write(docked)
                     job.emit(Event("written", details={"begin": begin}))

@@ -105,13 +105,10 @@ class DockJob(Job):
 
     # ---- running ------------------------------------------------------------------------------
 
-    def parts(
-        self, pose_format: str | None = None, score_lines: bool = False
-    ) -> Iterator[DockedLigands]:
+    def parts(self, pose_format: str | None = None) -> Iterator[DockedLigands]:
         """Yield docked ligands in the order of the input.
 
-        pose_format  of the poses' text; None: no text
-        score_lines  whether they come with lines for a table of scores
+        pose_format: of the poses' text; None: no text
 
         Raises what stopped the job: with `on_error` "stop" the first ligand that cannot be docked,
         else InputError where no ligand could be docked.
@@ -119,7 +116,7 @@ class DockJob(Job):
         with ExitStack() as stack:
             # Workers are sent the text of the ligands: they need no files.
             crew = self.crew(stack, [])
-            plan, about = self.plan(crew), self._journal_facts(pose_format, score_lines)
+            plan, about = self.plan(crew), self._journal_facts(pose_format)
             kept = self.open_journal(about, plan.spans_by(), Codec(PART_CLASSES))
             self.chunk_plan = plan = replace(plan, **kept)
             loader = LigandLoader(
@@ -137,7 +134,6 @@ class DockJob(Job):
                 whole=self.whole,
                 reference=self.reference,
                 report=self.report,
-                score_lines=score_lines,
                 expected=crew.expected,
             )
             spans = self.skip_finished(dock_spans(self._records(), plan, self.grouping))
@@ -148,14 +144,13 @@ class DockJob(Job):
             check_unchanged(about, self.request.files)
         self._conclude()
 
-    def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
+    def _journal_facts(self, pose_format: str | None) -> dict[str, str]:
         """Return what must be the same for another run to continue with the journal of this one."""
         pocket = digest(replace(self.pocket, path="", layout="", receptor="", prepared=None))
         return {
             "program": fitness.program(),
             "job": "dock",
             "poses": pose_format or "columns",
-            "scores": "text" if score_lines else "columns",
             "report": str(self.report),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket": f"content {pocket}",

@@ -39,7 +39,6 @@ class DockedLigands:
     """The part of a span that has whole ligands.
 
     rows          of the poses
-    score_lines   the rows as text, where the table of scores is text
     pose_texts    the poses in the format that was asked for, if any
     outside       float64[ligands], Å: distance of the centroid, or the given center, from the grid
     skipped       ligands that could not be docked
@@ -50,7 +49,6 @@ class DockedLigands:
     """
 
     rows: PoseBatch
-    score_lines: bytes
     pose_texts: list[bytes]
     outside: NDArray[np.float64]
     skipped: list[Skipped]

@@ -30,7 +30,6 @@ from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands, lacks_h
 from multigpu.workloads.dock.parts import DockedLigands, DockPart, SearchedPoses
 from multigpu.workloads.dock.plan import DockSpan
 from multigpu.workloads.dock.poses import DockedPoses
-from multigpu.workloads.dock.rows import as_tsv
 from multigpu.workloads.dock.search import WholeBox
 
 ATOM_BYTES = 128  # of an atom on a device: its position, channels and weights
@@ -59,7 +58,6 @@ class DockWorkload:
     whole        what becomes of them where they fill a box, else None
     reference    what poses are compared with
     report       best ligands of every part that are kept for a report
-    score_lines  whether the table of scores is text
     expected     what a worker elsewhere must have; None: all workers are threads of this process
     """
 
@@ -70,7 +68,6 @@ class DockWorkload:
     whole: WholeBox | None = None
     reference: ReferencePose | None = None
     report: int = 0
-    score_lines: bool = False
     expected: Expected | None = None
 
     def open(self, place: Place) -> "DockSession":
@@ -116,7 +113,6 @@ class DockWorkload:
         return DockedLigands(
             # The texts have the coordinates.
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
-            score_lines=as_tsv(rows, self.with_energies) if self.score_lines else b"",
             pose_texts=docked.texts(fmt) if fmt else [],
             outside=docked.centroid_distances,
             skipped=loaded.skipped,
