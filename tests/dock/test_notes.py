@@ -9,26 +9,8 @@ from support.docked import COUNT, Dock, table
 
 import multigpu
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
-from multigpu.workloads.dock.notes import search_notes
-from multigpu.workloads.dock.options import DockOptions
-from multigpu.workloads.dock.search import search_of
 
 pytestmark = pytest.mark.process  # runs whole jobs
-
-
-def test_search__that_takes_hours_is_estimated(library: Path) -> None:
-    def poses(**options: Any) -> int:
-        return search_of(
-            DockOptions(**options), read_pocket(str(library / "pocket.npz")), None
-        ).stop
-
-    (note,) = search_notes(poses(precision=0.17))
-    assert note.startswith("9,501,187,032 poses of each ligand are tried: about 2.5 hours of a CPU")
-    assert "core, or 0.79 seconds of a GPU (precision is in degrees" in note
-    assert list(search_notes(poses())) == []
-    (note,) = search_notes(1 << 40, is_whole_box=True)
-    assert note.startswith("1,099,511,627,776 poses of each ligand are in the box: about 2.9 hours")
-    assert "precision" not in note
 
 
 @pytest.mark.parametrize("kind", ["scores", "rounded", "turned", "walls"])

@@ -60,8 +60,7 @@ def test_plan__host_memory_grows_with_the_chunks_in_progress() -> None:
     few = plan_of(1 << 20, 100, process_chunks=2, threads=2)
     many = replace(few, process_chunks=8, threads=8)
     assert dock_plan.PROGRAM_BYTES + 2 * 11 * (1 << 20) < few.host_bytes < many.host_bytes
-    top = replace(few, top=5)
-    assert top.host_bytes > few.host_bytes + 4 * 12 * (1 << 20)
+    assert replace(few, top=5).host_bytes > few.host_bytes + 4 * 12 * (1 << 20)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 from multigpu.workloads.dock.ligands import LigandLoader, read_first
-from multigpu.workloads.dock.notes import absent_map_notes, result_notes, search_notes
+from multigpu.workloads.dock.notes import absent_map_notes, result_notes
 from multigpu.workloads.dock.parts import (
     PART_CLASSES,
     BestLigand,
@@ -72,7 +72,6 @@ class DockJob(Job):
         self.listing = Listing(energies=self.with_energies)
         self.field = field_of(self.pocket, options)
         self.search = search_of(options, self.pocket, self.whole)
-        self._warn(search_notes(self.search.stop, self.whole is not None))
         if options.center is not None:
             distance = self.pocket.distance(np.array(options.center))
             if distance > 0:

@@ -6,11 +6,8 @@ from multigpu.errors import option
 from multigpu.formats.molecules.autodock_types import NO_MAP
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
-from multigpu.workloads.dock.options import LOOKED_AT, POSE_RATE
 from multigpu.workloads.dock.stats import DockStats, Outliers
 
-MANY_POSES = 1 << 30
-CPU_RATE = 1 << 20  # poses a second on one core, about
 LOPSIDED, WELL = 100, -0.1  # a grid of energies has high walls and shallow wells, below this
 OUTLYING = {"energy": " kcal/mol", "heavy atoms": ""}  # with units
 NAMED = 3  # ligands far from the others
@@ -26,19 +23,6 @@ def _of(stats: DockStats, count: int, one: str, more: str) -> str:
     """Return how many of the ligands, and what follows of one or of more."""
     noun = "ligand" if stats.ligands == 1 else "ligands"
     return f"{count:,} of {stats.ligands:,} {noun} {one if count == 1 else more}"
-
-
-def search_notes(poses: int, is_whole_box: bool = False) -> Iterator[str]:
-    """Yield a note where a ligand takes long. poses: that are tried of each."""
-    scored = poses * LOOKED_AT if is_whole_box else poses
-    if scored >= MANY_POSES:
-        hours, seconds = scored / CPU_RATE / 3600, scored / POSE_RATE
-        box = f"a smaller {option('box')} or a larger {option('step')} takes less"
-        what = box if is_whole_box else "precision is in degrees, translations in Å"
-        yield (
-            f"{poses:,} poses of each ligand are {'in the box' if is_whole_box else 'tried'}: about"
-            f" {hours:.2g} hours of a CPU core, or {seconds:.2g} seconds of a GPU ({what})"
-        )
 
 
 def absent_map_notes(stats: DockStats, pocket: Pocket) -> Iterator[str]:
