@@ -8,7 +8,7 @@ from multigpu.kernels.rotation import cpu_poses
 from multigpu.kernels.rotation.cpu_poses import Body, PoseBuffers, field_arrays
 from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.shortlist import Shortlist
-from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, check, span_of, split
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, split
 
 AT_ONCE = 1 << 14  # poses that are scored before the best are listed
 
@@ -22,8 +22,8 @@ class PoseSearcher:
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
         """Return what `reference.PoseSearcher.best` does."""
-        check(self.field, ligands)
-        span, room = span_of(self.search, span), cpu_poses.room()
+        span = range(self.search.stop) if span is None else span
+        room = cpu_poses.room()
         starts = (self.search.targets(ligands) - self.field.origin) * self.grid.per_unit
         found = []
         for number, start in enumerate(starts):

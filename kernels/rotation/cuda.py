@@ -31,8 +31,6 @@ from multigpu.kernels.rotation.types import (
     Ligands,
     Poses,
     PoseSearch,
-    check,
-    span_of,
     split,
 )
 
@@ -189,8 +187,8 @@ class PoseSearcher:
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
         """Return what `reference.PoseSearcher.best` does."""
-        check(self.field, ligands)
-        span, found = span_of(self.search, span), [Poses.none()]
+        span = range(self.search.stop) if span is None else span
+        found = [Poses.none()]
         if not len(span) or not len(ligands):
             return found[0]
         many, most = (

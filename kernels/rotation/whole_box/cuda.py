@@ -57,7 +57,6 @@ from multigpu.kernels.rotation.types import (
     Ligands,
     Poses,
     PoseSearch,
-    check,
 )
 from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of, rounding
 
@@ -124,7 +123,6 @@ class BandSearcher:
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
         """Return what `reference.BandSearcher.best` does."""
-        check(self.field, bodies)
         borders = [*np.flatnonzero(np.diff(ligand_of, prepend=-1)).tolist(), len(bodies)]
         found = [Poses.none()]
         with self.there.device, self.there.stream():

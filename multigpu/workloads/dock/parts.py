@@ -25,13 +25,18 @@ class Skipped:
 class BestLigand:
     """A ligand with one of the highest scores, for the report.
 
-    scores, sdf  of its best poses, best first
+    scores     of its best poses, best first
+    elements   of the atoms that are drawn
+    bonds      int64[bonds, 3]: two of these atoms, and the order
+    positions  float64[poses, atoms, 3], Å
     """
 
     ligand_index: int
     ligand: str
     scores: list[float]
-    sdf: list[bytes]
+    elements: list[str]
+    bonds: NDArray[np.int64]
+    positions: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
-from multigpu.formats.molecules.poses import render, render_drawing
+from multigpu.formats.molecules.poses import drawing_of, render
 from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.kernels.rotation import (
     EulerRotations,
@@ -171,21 +171,20 @@ class DockedPoses:
         rows = self.rows
         first = np.flatnonzero(rows.pose == 1)
         best = first[np.argsort(-rows.score[first], kind="stable")][:most].tolist()
-        drawn = [np.flatnonzero(self.ligand == self.ligand[row])[:DRAWN_POSES] for row in best]
-        return [
-            BestLigand(
-                ligand_index=int(rows.ligand_index[row]),
-                ligand=rows.ligand[row],
-                scores=rows.score[poses].tolist(),
-                sdf=[*map(self._drawing, poses.tolist())],
-            )
-            for row, poses in zip(best, drawn, strict=True)
-        ]
+        return [self._best_ligand(row) for row in best]
 
-    def _drawing(self, row: int) -> bytes:
-        """Return a pose in SDF."""
-        name, molecule = self.rows.ligand[row], self.loaded.molecules[int(self.found.ligand[row])]
-        return render_drawing(molecule, name, self._each[row], self._notes[row])
+    def _best_ligand(self, row: int) -> BestLigand:
+        """Return the ligand whose best pose is in a row."""
+        poses = np.flatnonzero(self.ligand == self.ligand[row])[:DRAWN_POSES].tolist()
+        atoms, elements, bonds = drawing_of(self.loaded.molecules[int(self.found.ligand[row])])
+        return BestLigand(
+            ligand_index=int(self.rows.ligand_index[row]),
+            ligand=self.rows.ligand[row],
+            scores=self.rows.score[poses].tolist(),
+            elements=elements,
+            bonds=np.array(bonds, np.int64).reshape(-1, 3),
+            positions=np.array([self._each[pose][atoms] for pose in poses]),
+        )
 
     @cached_property
     def _each(self) -> list[Positions]:

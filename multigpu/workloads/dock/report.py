@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.files import atomic_output
 from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
+from multigpu.report.space import DrawnMolecule
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.scene import scene_of
 from multigpu.workloads.dock.stats import Outliers, are_far
@@ -126,7 +127,7 @@ class _DockContents:
 
     def sections(self) -> Iterator[Section]:
         job, measure, name = self.job, self.measure, self.measure.name.capitalize()
-        scene = scene_of(job.pocket, self._poses())
+        scene = scene_of(job.pocket, [*self._poses()])
         yield Section(title="Poses in the pocket", text=POSES, scene=scene)
         yield self._table()
         by_value = self._far(measure.title, self.values)
@@ -141,13 +142,15 @@ class _DockContents:
         for title, figure in figures.items():
             yield Section(title=title, text=f"{text}.", figures=[figure], is_half=True)
 
-    def _poses(self) -> Iterator[tuple[str, bytes]]:
-        """Yield a title and the SDF of each pose of the best ligands."""
+    def _poses(self) -> Iterator[DrawnMolecule]:
+        """Yield the poses of the best ligands; the first is shown to begin with."""
         for rank, each in enumerate(self.job.best, 1):
-            for k, (score, sdf) in enumerate(zip(each.scores, each.sdf, strict=True), 1):
-                pose = f", pose {k}" if each.sdf[1:] else ""
+            bonds = [(a, b, order) for a, b, order in each.bonds.tolist()]
+            for k, (score, places) in enumerate(zip(each.scores, each.positions, strict=True), 1):
+                pose = f", pose {k}" if each.scores[1:] else ""
                 value = self.measure.shown(self.measure.sign * score)
-                yield f"{rank}. {each.ligand}{pose}: {value}", sdf
+                title, is_shown = f"{rank}. {each.ligand}{pose}: {value}", rank == k == 1
+                yield DrawnMolecule(title, each.elements, places, bonds, is_shown=is_shown)
 
     def _table(self) -> Section:
         found, rank = self.job.listing.table()

@@ -12,7 +12,7 @@ from support.ligand_texts import MOL2, PDBQT, mol2, plain, posed
 from multigpu.formats.molecules import bond_orders
 from multigpu.formats.molecules.autodock_types import types_for_maps
 from multigpu.formats.molecules.molecule import MoleculeError
-from multigpu.formats.molecules.poses import render, render_drawing
+from multigpu.formats.molecules.poses import drawing_of, render
 from multigpu.formats.molecules.registry import FORMATS, parse
 
 TEXT = """
@@ -84,8 +84,7 @@ def test_bonds__that_do_not_follow_are_refused_and_drawn_as_unknown() -> None:
     molecule = parse(without_remarks(text).encode(), "pdbqt")
     with pytest.raises(MoleculeError, match=r"bond orders do not follow .* as \.pdbqt"):
         render(molecule, "x", "sdf", molecule.positions, {})
-    pose = parse(render_drawing(molecule, "x", molecule.positions, {}), "sdf")
-    assert pose.bonds == [(0, 1, 8), (1, 2, 8)]
+    assert drawing_of(molecule) == ([0, 1, 2], ["C", "N", "C"], [(0, 1, 8), (1, 2, 8)])
 
 
 @pytest.mark.parametrize(
