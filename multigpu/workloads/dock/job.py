@@ -22,7 +22,7 @@ from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 from multigpu.workloads.dock.ligands import LigandLoader, read_first
-from multigpu.workloads.dock.notes import absent_map_notes, result_notes
+from multigpu.workloads.dock.notes import result_notes
 from multigpu.workloads.dock.parts import (
     PART_CLASSES,
     BestLigand,
@@ -179,7 +179,6 @@ class DockJob(Job):
     def _conclude(self) -> None:
         """Warn of what the user probably did not mean. Raises InputError without any ligand."""
         stats = self.stats
-        self._warn(absent_map_notes(stats, self.pocket))
         if not stats.ligands:
             raise _input_error(
                 stats.skipped[0], f" (none of {len(stats.skipped)} ligands could be docked)"

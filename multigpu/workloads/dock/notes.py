@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from multigpu.errors import option
-from multigpu.formats.molecules.autodock_types import NO_MAP
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
 from multigpu.workloads.dock.stats import DockStats, Outliers
@@ -23,12 +22,6 @@ def _of(stats: DockStats, count: int, one: str, more: str) -> str:
     """Return how many of the ligands, and what follows of one or of more."""
     noun = "ligand" if stats.ligands == 1 else "ligands"
     return f"{count:,} of {stats.ligands:,} {noun} {one if count == 1 else more}"
-
-
-def absent_map_notes(stats: DockStats, pocket: Pocket) -> Iterator[str]:
-    """Yield a note where ligands were skipped and the pocket's file names maps that are missing."""
-    if pocket.absent and any(each.reason.startswith(NO_MAP) for each in stats.skipped):
-        yield f"{pocket.path} names maps of {', '.join(pocket.absent)}, which are not there"
 
 
 def result_notes(

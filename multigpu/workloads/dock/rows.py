@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,14 +119,14 @@ def as_tsv(rows: PoseBatch, energies: bool = False) -> bytes:
     formats = formats_of(energies)
     columns = columns_of(rows, energies)
     for name in columns.keys() & {*ANGLES}:
-        columns[name] = [_angle(degrees) for degrees in columns[name].tolist()]
+        columns[name] = ["" if np.isnan(x) else f"{x:.10g}" for x in columns[name].tolist()]
     for name in columns.keys() & {"efficiency", *NULLABLE}:
         columns[name] = ["" if np.isnan(x) else f"{x:.4f}" for x in columns[name].tolist()]
     for name in PLACE:
         # Its decimals would show a small negative number as -0.0000.
         least = 0.5 * 10.0 ** -int(formats[name][2])
         columns[name] = np.where(np.abs(columns[name]) < least, 0.0, columns[name])
-    columns["source"] = [_without_breaks(path) for path in rows.source]
+    columns["source"] = [path.translate(LINE_BREAKS) for path in rows.source]
     values = [each if isinstance(each, list) else each.tolist() for each in columns.values()]
     line = "\t".join(formats.values()) + "\n"
     return "".join(map(line.__mod__, zip(*values, strict=True))).encode("utf-8", "replace")
@@ -136,16 +135,6 @@ def as_tsv(rows: PoseBatch, energies: bool = False) -> bytes:
 def one_line(text: str) -> str:
     """Return text without tabs and line breaks."""
     return " ".join(text.split())
-
-
-@lru_cache(4096)
-def _angle(degrees: float) -> str:
-    return "" if np.isnan(degrees) else f"{degrees:.10g}"
-
-
-@lru_cache(64)
-def _without_breaks(path: str) -> str:
-    return path.translate(LINE_BREAKS)
 
 
 def to_arrow(batches: Sequence[PoseBatch], energies: bool = False) -> "pa.Table":
