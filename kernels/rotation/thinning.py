@@ -22,8 +22,7 @@ def thin(bodies: Ligands, found: Placements, min_rmsd: float, most: int) -> Indi
 
     found: best first, of one body or of several with the same atoms. One that is closer than
     `min_rmsd` Å, over all atoms as numbered, to one that is kept is left out. Rounding aside:
-    placements exactly `min_rmsd` apart are apart. Raises ValueError for bodies that differ in
-    their number of atoms.
+    placements exactly `min_rmsd` apart are apart.
     """
     kept = np.arange(min(most, len(found)))
     if min_rmsd > 0 and len(found):
@@ -55,8 +54,6 @@ def apart(
 
 def cross_moments(bodies: Ligands, numbers: Indices) -> Floats:
     """Return float64[n, n, 3, 3]: means of x yᵀ over the atoms of each two of some bodies."""
-    if len(np.unique(bodies.sizes[numbers])) > 1:
-        raise ValueError("bodies of one ligand differ in their number of atoms")
     spans = [slice(*bodies.offsets[k : k + 2]) for k in numbers.tolist()]
     along = np.array([np.ascontiguousarray(bodies.relative[span].T) for span in spans])
     products = [np.add.reduceat(one[:, None] * along[:, None], [0], axis=3) for one in along]

@@ -29,11 +29,6 @@ from multigpu.kernels.maps import Receptor
 CIF = "cif"
 LAYOUTS = {suffix: each.name for each in (PDBQT, PDB) for suffix in each.suffixes}
 LAYOUTS |= {".cif": CIF, ".mmcif": CIF}
-MARKS = {  # in the content of files without these suffixes; the first that is found
-    CIF: re.compile(rb"^(data_|_atom_site\.)", re.MULTILINE),
-    PDBQT.name: re.compile(rb"^(ATOM  |HETATM).{60} *[+-]?\d+\.\d+ +[A-Z]", re.MULTILINE),
-    PDB.name: pdb.ATOM,
-}
 CURE = "prepare it, as with `mk_prepare_receptor.py -i IN.pdb -o OUT -p`, or give its PDB"
 Residues = Mapping[str, Sequence[bytes]]  # lines of the atoms of each, by `residue_name`
 NAMES = slice(17, 20), slice(21, 22), slice(22, 27)  # columns of a residue, its chain and number
@@ -44,17 +39,15 @@ RING_HYDROGEN = re.compile(rb"^.{12} (HD1|HE2) ", re.MULTILINE)  # of histidine,
 INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with it elsewhere"
 
 
-def _layout(path: str, start: bytes) -> str:
-    if suffix := suffix_of(Path(path).name, RECEPTORS):
-        return LAYOUTS[suffix]
-    return next((layout for layout, mark in MARKS.items() if mark.search(start)), "")
+def _layout(path: str, _: bytes) -> str:
+    return LAYOUTS.get(suffix_of(Path(path).name, RECEPTORS), "")
 
 
 RECEPTORS = FileKind(
     name="receptor",
     suffixes=tuple(LAYOUTS),
     layout=_layout,
-    unknown="no receptor by its name or content (.pdbqt, .pdb, .ent, .cif, .mmcif)",
+    unknown="no receptor by its name (.pdbqt, .pdb, .ent, .cif, .mmcif)",
 )
 
 

@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, spelled
@@ -72,10 +70,6 @@ class DockJob(Job):
         self.listing = Listing(energies=self.with_energies)
         self.field = field_of(self.pocket, options)
         self.search = search_of(options, self.pocket, self.whole)
-        if options.center is not None:
-            distance = self.pocket.distance(np.array(options.center))
-            if distance > 0:
-                logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
 
     def _open_pocket(self, folder: Path | None) -> Pocket:
         """Return the pocket in a file, or that of a receptor, which is kept in a folder."""
@@ -183,9 +177,9 @@ class DockJob(Job):
             raise _input_error(
                 stats.skipped[0], f" (none of {len(stats.skipped)} ligands could be docked)"
             )
-        centered = self.search.center is not None
+        has_places = self.search.center is not None
         reference = self.reference.path if self.reference else ""
-        about = (self.field.outside, centered, self.with_energies, reference)
+        about = (self.field.outside, has_places, self.with_energies, reference)
         self._warn(result_notes(stats, self.pocket, *about))
 
     def _warn(self, notes: Iterator[str]) -> None:

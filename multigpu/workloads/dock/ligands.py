@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, printable
 from multigpu.formats.molecules.conformers import Conformers, make_conformers
-from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy
+from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
 from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES, LigandRecords, read_records
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.poses import render
@@ -64,10 +64,8 @@ class LoadedLigands:
     molecules        of each record
     bodies           of the records, as the kernels see them
     ligand_of        int64[records]: the ligand of each, 0, 0, 1, … for instance
-    heavy            int64[records]: atoms that are no hydrogen
     strains          float64[records], kcal/mol, of conformers that were made here, else NaN
     skipped          records that cannot be docked
-    are_made         whether their places were made here
     text_bytes       of all records that were read
     """
 
@@ -77,10 +75,8 @@ class LoadedLigands:
     molecules: list[Molecule]
     bodies: Ligands
     ligand_of: Indices
-    heavy: Indices
     strains: NDArray[np.float64]
     skipped: list[Skipped]
-    are_made: bool
     text_bytes: int
 
     def __len__(self) -> int:
@@ -181,10 +177,8 @@ class LigandLoader:
             molecules=[each.molecule for each in docked],
             bodies=_bodies_of(docked),
             ligand_of=np.unique(ligands, return_inverse=True)[1],
-            heavy=np.array([sum(map(is_heavy, each.molecule.elements)) for each in docked], int),
             strains=np.array([each.record.strain for each in docked], float),
             skipped=[*skipped.values()],
-            are_made=bool(self.options.conformers),
             text_bytes=text_bytes,
         )
 

@@ -28,14 +28,14 @@ def result_notes(
     stats: DockStats,
     pocket: Pocket,
     outside: str,
-    centered: bool,
+    has_places: bool,
     has_energies: bool = False,
     reference: str = "",
 ) -> Iterator[str]:
     """Yield a note for everything that the user probably did not mean.
 
     outside       what atoms outside of the grid score: a key of OUTSIDE
-    centered      whether the user says where centroids are
+    has_places    whether centroids are where the user says, or in a whole box
     has_energies  whether scores are energies, kcal/mol
     reference     file of the molecule that poses are compared with, "" for none
     """
@@ -58,15 +58,6 @@ def result_notes(
             f" counter-ions and waters ({option('fragments')} skip skips such ligands),"
             " or flexible side"
             " chains of a receptor (BEGIN_RES)"
-        )
-    if stats.centroids_outside and not centered:
-        distance, name = stats.farthest
-        middle = ",".join(f"{x:.4g}" for x in pocket.center)
-        yield (
-            f"{_of(stats, stats.centroids_outside, 'has its', 'have their')} centroid outside of"
-            f" the grid, up to {distance:.4g} Å ({name}), where scores mean nothing:"
-            f" {option('center')}"
-            f" {middle} puts all in its middle"
         )
     if reference and stats.others:
         yield (
@@ -92,7 +83,10 @@ def result_notes(
     if stats.reaching_out:
         atoms, name = stats.most_outside
         how = COSTLY if has_energies and outside == "penalty" else OUTSIDE[outside]
+        middle = ",".join(f"{x:.4g}" for x in pocket.center)
+        cure = "" if has_places else f"; {option('center')} {middle} puts all in its middle"
         yield (
             f"the best poses of {stats.reaching_out} of {stats.ligands} ligands have atoms outside"
             f" of the grid, up to {atoms} ({name}); these score {how}: see the column atoms_outside"
+            f"{cure}"
         )

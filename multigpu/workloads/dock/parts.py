@@ -45,7 +45,6 @@ class DockedLigands:
 
     rows          of the poses
     pose_texts    the poses in the format that was asked for, if any
-    outside       float64[ligands], Å: distance of the centroid, or the given center, from the grid
     skipped       ligands that could not be docked
     without_hydrogens  number of docked ligands that have none
     parts         number of docked ligands of whose record other atoms were left out
@@ -55,7 +54,6 @@ class DockedLigands:
 
     rows: PoseBatch
     pose_texts: list[bytes]
-    outside: NDArray[np.float64]
     skipped: list[Skipped]
     without_hydrogens: int
     parts: int

@@ -46,8 +46,6 @@ class DockStats(JobStats):
 
     ligands            that were docked
     poses              that were written
-    centroids_outside  ligands with their centroid outside of the grid
-    farthest           the largest distance of these, Å, and the ligand's name
     without_hydrogens  ligands
     parts              ligands of whose record other atoms were left out
     reaching_out       ligands whose best pose has atoms outside of the grid
@@ -61,8 +59,6 @@ class DockStats(JobStats):
 
     ligands: int = 0
     poses: int = 0
-    centroids_outside: int = 0
-    farthest: tuple[float, str] = (0.0, "")
     without_hydrogens: int = 0
     parts: int = 0
     reaching_out: int = 0
@@ -83,10 +79,6 @@ class DockStats(JobStats):
         self.parts += docked.parts
         self.text_bytes += docked.text_bytes
         self.skipped += [replace(x, reason=spelled(x.reason)) for x in docked.skipped]
-        self.centroids_outside += int((docked.outside > 0).sum())
-        if len(docked.outside):
-            most = int(docked.outside.argmax())
-            self.farthest = max(self.farthest, (float(docked.outside[most]), names[most]))
         self.scores.append(docked.rows.score[best])
         self.sizes.append(docked.rows.heavy[best])
         self.others += int(np.isnan(docked.rows.rmsd_to_reference[best]).sum())

@@ -100,21 +100,13 @@ class DockWorkload:
 
     def finish(self, loaded: LoadedLigands, found: Placements) -> DockedLigands:
         """Return the part of a span from all poses that were found for its ligands."""
-        docked = DockedPoses(
-            loaded=loaded,
-            field=self.field,
-            search=self.search,
-            found=found,
-            with_energies=self.with_energies,
-            reference=self.reference,
-        )
+        docked = DockedPoses(workload=self, loaded=loaded, found=found)
         rows, fmt, firsts = docked.rows, self.loader.pose_format, loaded.firsts.tolist()
         molecules = [loaded.molecules[i] for i in firsts]
         return DockedLigands(
             # The texts have the coordinates.
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
             pose_texts=docked.texts(fmt) if fmt else [],
-            outside=docked.centroid_distances,
             skipped=loaded.skipped,
             without_hydrogens=sum(map(lacks_hydrogens, molecules)),
             parts=sum(molecule.is_part for molecule in molecules),

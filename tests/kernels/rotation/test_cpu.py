@@ -161,22 +161,6 @@ def test_optimum__a_body_finds_the_nodes_it_was_turned_to(backend: str, interpol
     assert (poses.pose.tolist(), poses.score.tolist()) == ([pose], [12.5])
 
 
-@pytest.mark.parametrize("backend", NATIVE)
-def test_optimum__a_weighted_body_points_along_a_constant_slope(backend: str) -> None:
-    """A pose scores n·(R v), v = Σ weight · atom: at most |n| |v|."""
-    slope = np.array([0.5, -0.25, 0.125])
-    nodes = np.stack(np.meshgrid(*[np.arange(20)] * 3, indexing="ij"), axis=-1)
-    rng = np.random.default_rng(7)
-    body, weights = rng.normal(0, 2, (12, 3)), rng.integers(0, 5, (12, 1)).astype(float)
-    body -= body.mean(axis=0)
-    ligands = Ligands(body, np.array([0, 12]), np.zeros((12, 1), np.int32), weights)
-    search = PoseSearch(EulerRotations(10), center=(9.5, 9.5, 9.5))
-    poses = searcher(backend, unit_field(nodes @ slope), search).best(ligands)
-    most = np.linalg.norm(slope) * np.linalg.norm((weights * body).sum(axis=0))
-    reached = poses.score[0] - weights.sum() * slope.sum() * 9.5
-    assert most * math.cos(math.radians(10)) < reached <= most * (1 + 1e-9)
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_shifts__bring_a_body_to_its_place(backend: str) -> None:
     body = np.array([[0, 0, 0], [3, 0, 0], [0, 2, 0], [-1, -2, 1], [-2, 0, -1]], float)
@@ -305,17 +289,3 @@ def test_penalty__is_that_of_autodock(backend: str, interpolation: Any) -> None:
     expected = [inside, -16_000.0, -2_560.0, -625_000.0, inside]
     found = searcher(backend, field, search).best(ligands)
     np.testing.assert_allclose(found.score, expected, rtol=1e-12)
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("backend", DEVICES)
-@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-@pytest.mark.parametrize("far", [0.0, 3.0, 40.0, 1e4, 1e8])
-def test_penalty__of_bodies_anywhere(backend: str, interpolation: Any, far: float) -> None:
-    """Answers are the reference's, however many poses single precision cannot tell apart."""
-    rng = np.random.default_rng(int(far))
-    field = random_field(rng, 3, interpolation, "penalty", steep=True)
-    ligands = random_ligands(rng, [9, 1, 20], 3, 2)
-    center = field.origin + field.spacing * field.middle + (far, 0, 0)
-    search = PoseSearch(EulerRotations(60), center=tuple(center.tolist()), top=2)
-    assert_right(backend_of("rotation", backend), field, ligands, search)

@@ -137,10 +137,6 @@ def test_near_uniform__leaves_smaller_gaps_than_angles_do(n: int) -> None:
     assert covering_radius(rotations) < 0.8 * covering_radius(random)
 
 
-def test_near_uniform__is_the_same_every_time() -> None:
-    assert (near_uniform(77).quaternions == near_uniform(77).quaternions).all()
-
-
 @pytest.mark.parametrize(
     ("radius", "step", "side"), [(0, 1, 1), (1, 1, 3), (1, 0.3, 7), (0.3, 0.1, 7), (0.5, 2, 1)]
 )

@@ -1,7 +1,6 @@
 """Poses that are apart, against the distances of all their atoms."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
@@ -43,11 +42,3 @@ def test_moments__of_one_body_are_those_that_the_kernels_read(seed: int, atoms: 
     found = cross_moments(bodies, numbers)
     np.testing.assert_array_equal(found[range(3), range(3)], bodies.moments[numbers])
     np.testing.assert_array_equal(found, found.transpose(1, 0, 3, 2))
-
-
-def test_bodies__of_different_sizes_are_refused() -> None:
-    bodies = random_ligands(np.random.default_rng(1), [3, 4])
-    search = random_search(np.random.default_rng(1), listed=True, shifts=False)
-    poses = Poses(np.arange(2), np.zeros(2, np.int64), np.zeros(2))
-    with pytest.raises(ValueError, match="number of atoms"):
-        thin(bodies, Placements.of(bodies, search, poses), 1.0, 5)

@@ -58,11 +58,6 @@ class Pocket:
         """float64[3]: the middle of the box."""
         return (self.origin + self.end) / 2
 
-    def distance(self, point: NDArray[np.float64]) -> float:
-        """Return how far a point is from the grid, Å; 0 inside."""
-        outside = np.maximum(np.maximum(self.origin - point, point - self.end), 0)
-        return float(np.sqrt((outside**2).sum()))
-
 
 def check_pocket(pocket: Pocket) -> Pocket:
     """Return the pocket. Raises InputError for a grid that cannot be interpolated."""
