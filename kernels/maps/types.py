@@ -1,6 +1,7 @@
 """Arguments of maps: a rigid receptor, and a grid box around its pocket."""
 
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +84,18 @@ class GridBox:
         """Coordinates of the points along x, y and z, Å."""
         ends = zip(self.origin, self.shape, strict=True)
         return tuple(low + self.spacing * np.arange(count) for low, count in ends)
+
+
+def require_types(
+    receptor: Receptor, types: Sequence[str], known: Collection[str], program: str
+) -> None:
+    """Raise ValueError for a type of the receptor, or of a map, that a scoring lacks."""
+    for atom, name in enumerate(receptor.types):
+        if name not in known:
+            raise ValueError(f"{receptor.name_of(atom)}: {program} has no type {name!r}")
+    for name in types:
+        if name not in known:
+            raise ValueError(f"{program} has no type {name!r} to make a map of")
 
 
 def rounded(values: Floats) -> NDArray[np.float32]:

@@ -1,5 +1,6 @@
 """The search on a CPU: in Numba, one thread a call, without the GIL; every pose in float64."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from multigpu.kernels.rotation import cpu_poses
 from multigpu.kernels.rotation.cpu_poses import Body, PoseBuffers, field_arrays
 from multigpu.kernels.rotation.rotations import Floats, Indices
-from multigpu.kernels.rotation.shortlist import Shortlist
+from multigpu.kernels.rotation.thinning import Shortlist
 from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, split
 
 AT_ONCE = 1 << 14  # poses that are scored before the best are listed
@@ -25,10 +26,11 @@ class PoseSearcher:
         span = range(self.search.stop) if span is None else span
         room = cpu_poses.room()
         starts = (self.search.targets(ligands) - self.field.origin) * self.grid.per_unit
-        found = []
+        # Distances are the kernels' to the last bit, whatever the target is.
+        found, search = [], replace(self.search, center=(0.0, 0.0, 0.0))
         for number, start in enumerate(starts):
             list_into = partial(self._list_into, Body.of(ligands, number, start), span, room)
-            listed = Shortlist.of_body(ligands, number, self.search)
+            listed = Shortlist(ligands[number : number + 1], search)
             found.append(listed.best(list_into).moved(number))
         return Poses.joined(found)
 

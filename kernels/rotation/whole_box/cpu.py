@@ -11,7 +11,7 @@ import numpy as np
 from multigpu.kernels.rotation import cpu_poses
 from multigpu.kernels.rotation.cpu_poses import Body, field_arrays
 from multigpu.kernels.rotation.rotations import Floats, Indices
-from multigpu.kernels.rotation.shortlist import MOST_LISTED, Shortlist
+from multigpu.kernels.rotation.thinning import MOST_LISTED, Shortlist
 from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch
 from multigpu.kernels.rotation.whole_box import bounds, cpu_blocks
 from multigpu.kernels.rotation.whole_box.cpu_blocks import BlockLists, BlockTables

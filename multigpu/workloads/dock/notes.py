@@ -68,14 +68,14 @@ def result_notes(
         worst = int(stats.values.argmin())
         yield (
             f"{_of(stats, count, 'has', 'have')} no room in the box: energies above 0, up to"
-            f" {-stats.values[worst]:.4g} kcal/mol ({stats.name(worst)}); is the box too small?"
+            f" {-stats.values[worst]:.4g} kcal/mol ({stats.names[worst]}); is the box too small?"
         )
     for what, unit in OUTLYING.items() if has_energies else ():
         values = -stats.values if what == "energy" else stats.heavy_atoms
         far = Outliers.of(values)
         if count := len(far.ligands):
             named = [*zip(far.ligands, far.values, strict=True)][:NAMED]
-            shown = ", ".join(f"{stats.name(ligand)} ({value:.4g})" for ligand, value in named)
+            shown = ", ".join(f"{stats.names[ligand]} ({value:.4g})" for ligand, value in named)
             yield (
                 f"{_of(stats, count, 'is', 'are')} far from the others by {what}: {shown}"
                 f"{', …' * (count > NAMED)}; the median is {far.median:.4g}{unit}"

@@ -13,7 +13,7 @@ from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.rotation import Field, ListedRotations, PoseSearch
 from multigpu.kernels.rotation.memory import band_bytes, fixed_bytes, working_bytes
-from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
+from multigpu.kernels.rotation.thinning import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
@@ -120,6 +120,9 @@ def plan_dock(
     ligands = share // (tried * max(1, conformers))
     if conformers:
         ligands = min(ligands, CHUNK_CONFORMERS // conformers)
+    listed = search.rotations.count if isinstance(search.rotations, ListedRotations) else 0
+    held = FIELD_COPIES * field.values.nbytes + fixed_bytes(field) + LISTED_BYTES * listed
+    program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * here.gpu
     return DockPlan(
         chunk_bytes=chunk_bytes,
         chunk_ligands=max(1, ligands),
@@ -130,17 +133,8 @@ def plan_dock(
         process_chunks=here.chunks_in_process,
         threads=here.threads,
         top=search.top,
-        once_bytes=_once_bytes(field, search, here),
+        once_bytes=program + held + 4 * READ_BYTES,  # streams are read in blocks
     )
-
-
-def _once_bytes(field: Field, search: PoseSearch, here: Capacity) -> int:
-    """Return the host memory that a process takes whatever its spans are."""
-    rotations = search.rotations
-    listed = rotations.count if isinstance(rotations, ListedRotations) else 0
-    program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * here.gpu
-    held = FIELD_COPIES * field.values.nbytes + fixed_bytes(field) + LISTED_BYTES * listed
-    return program + held + 4 * READ_BYTES  # streams are read in blocks
 
 
 def dock_spans(

@@ -101,14 +101,14 @@ class _DockContents:
     """Cards, tables and figures of the ligands of a job.
 
     measure  what they are compared by
-    name     of a ligand by its number
+    names    of the ligands
     values   float64[ligands]: of the best pose of each, by the measure
     sizes    int32[ligands]: heavy atoms
     is_far   bool[ligands]: whether the value is far from those of most
     """
 
     def __init__(self, job: "DockJob") -> None:
-        self.job, self.name = job, job.stats.name
+        self.job, self.names = job, job.stats.names
         self.measure = ENERGY if job.pocket.types else SCORE
         self.values = self.measure.sign * job.stats.values
         self.sizes = job.stats.heavy_atoms
@@ -185,7 +185,7 @@ class _DockContents:
         if count := len(far.ligands):
             yield f"{count:,} by {what}, where the median is {far.median:.4g}:"
         for ligand, value in [*zip(far.ligands, far.values, strict=True)][:FAR]:
-            yield f"{self.name(ligand)}: {value:.4g}"
+            yield f"{self.names[ligand]}: {value:.4g}"
 
     # ---- figures ------------------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ class _DockContents:
         sizes, values = self.sizes[ligands], self.values[ligands]
         if len(ligands) <= NAMED_POINTS:
             shown = map(self.measure.shown, values.tolist())
-            texts = [f"{literal(self.name(i))}: {x}" for i, x in zip(ligands, shown, strict=True)]
+            texts = [f"{literal(self.names[i])}: {x}" for i, x in zip(ligands, shown, strict=True)]
             return sizes, values, texts
         step = float(np.ptp(values)) / LEVELS or 1.0
         points = np.stack([sizes, np.round(values / step)], axis=1)

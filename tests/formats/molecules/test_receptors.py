@@ -119,7 +119,7 @@ def nanometres(line: bytes) -> bytes:
         ("r.pdbqt", lambda x: x[:78], "line 1: the file ends in the middle of an atom"),
         ("r.pdbqt", lambda x: x + x, r"C of ALA A 1 is at the place of C of ALA A 1 \(47 such"),
         ("r.pdb", lambda _: peptide() + COPPER, "it has no atom type for CU A 902"),
-        ("r.pdb", lambda _: peptide() + ZINC[:20] + b" " + ZINC[20:], "line 40: Meeko cannot"),
+        ("r.pdb", lambda _: peptide() + ZINC[:20] + b" " + ZINC[20:], "line 40: the coordinates"),
         ("r.sdf", lambda _: ETHANOL, "no receptor by its name"),
         ("r.pdb", lambda _: LIGAND, "nothing of it can be prepared: .*: XYZ A 903 at"),
         ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),

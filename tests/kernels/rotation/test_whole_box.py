@@ -27,7 +27,7 @@ from multigpu.kernels.rotation import (
     PoseSearch,
     Shifts,
     near_uniform,
-    shortlist,
+    thinning,
 )
 from multigpu.kernels.rotation import reference as brute_force
 from multigpu.kernels.rotation.whole_box import bounds, cpu, reference
@@ -126,7 +126,7 @@ def test_band__does_not_depend_on_how_many_poses_are_listed(
     one = np.zeros(2, np.int64)
     expected = reference.BandSearcher(field, search, 1.0).best(bodies, one)
     assert len(expected) > 20
-    monkeypatch.setattr(shortlist, "MOST_LISTED", 3)
+    monkeypatch.setattr(thinning, "MOST_LISTED", 3)
     assert_same(searcher(backend, field, search, 1.0).best(bodies, one), expected)
 
 
