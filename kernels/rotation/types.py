@@ -167,7 +167,7 @@ class PoseSearch:
     closer than `min_rmsd` Å (over all atoms as numbered) to one that was taken. Rounding aside:
     poses exactly `min_rmsd` apart are apart.
 
-    Raises ValueError for 2^63 poses or more, top < 1 or a negative min_rmsd.
+    Raises ValueError for 2^63 poses or more.
     """
 
     rotations: Rotations
@@ -179,8 +179,6 @@ class PoseSearch:
     def __post_init__(self) -> None:
         if self.count >= MOST_POSES:
             raise ValueError(f"10^{math.log10(self.count):.0f} poses; fewer than 2^63 are possible")
-        if self.top < 1 or not self.min_rmsd >= 0:
-            raise ValueError(f"top = {self.top}, min_rmsd = {self.min_rmsd}")
 
     @property
     def count(self) -> int:

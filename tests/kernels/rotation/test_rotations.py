@@ -102,20 +102,6 @@ def test_quaternion__turns_as_it_should() -> None:
     np.testing.assert_allclose(matrix @ [1, 0, 0], [0, 1, 0], atol=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("rows", "match"),
-    [
-        (np.empty((0, 4)), r"shape \(0, 4\)"),
-        (np.ones((2, 3)), r"shape \(2, 3\)"),
-        (np.array([[1.0, 0, 0, 0], [0, 0, 0, 0]]), "quaternion 2, .* is no rotation"),
-        (np.array([[math.nan, 0, 0, 0]]), "quaternion 1, .* is no rotation"),
-    ],
-)
-def test_listed__refuses_what_is_no_rotation(rows: np.ndarray, match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        ListedRotations(rows)
-
-
 def test_covering_radius__of_one_rotation_and_of_the_cube() -> None:
     one = ListedRotations(np.array([[1.0, 0, 0, 0]]))
     assert covering_radius(one) == pytest.approx(180, abs=0.1)

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from multigpu.errors import InputError, UsageError, option
-from multigpu.formats.molecules.pockets.autogrid import AUTOGRID
+from multigpu.formats.molecules.pockets.autogrid import AUTOGRID, AUTOGRID_MAP
 from multigpu.formats.molecules.pockets.mrc import MRC
 from multigpu.formats.molecules.pockets.numpy_grid import NUMPY
 from multigpu.formats.molecules.pockets.opendx import OPENDX
@@ -27,7 +27,7 @@ from multigpu.formats.storage.sources import FileKind, inspect_source
 __all__ = ["POCKETS", "Pocket", "Vector", "read_pocket"]
 
 POCKET_FORMATS: dict[str, PocketFormat] = {
-    each.name: each for each in (AUTOGRID, OPENDX, MRC, NUMPY)
+    each.name: each for each in (AUTOGRID, AUTOGRID_MAP, OPENDX, MRC, NUMPY)
 }
 SUFFIXES = {suffix: each for each in POCKET_FORMATS.values() for suffix in each.suffixes}
 STRUCTURE = re.compile(rb"^(ATOM  |HETATM|@<TRIPOS>)", re.MULTILINE)

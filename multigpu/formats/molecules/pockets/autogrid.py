@@ -130,6 +130,11 @@ def _shown(numbers: Sequence[float]) -> str:
     return " ".join(f"{number:g}" for number in numbers)
 
 
+def refuse_map(file: PocketFile) -> Pocket:
+    """Raise InputError: one map is not a pocket."""
+    raise InputError(file.path, "this is one map of several: give the .maps.fld that names them")
+
+
 # ---- writing ----------------------------------------------------------------------------------
 
 
@@ -216,3 +221,4 @@ def _receptor_of(path: str, pocket: Pocket) -> str:
 
 
 AUTOGRID = PocketFormat(name="autogrid", suffixes=(SUFFIX, ".fld"), read=read)
+AUTOGRID_MAP = PocketFormat(name="map", suffixes=(".map",), read=refuse_map)
