@@ -108,7 +108,6 @@ class LigandFormat:
     has_polar_hydrogens_only  whether molecules come without the hydrogens of their carbons
     fewest_flat_atoms  record → from how many atoms with one z on it is a drawing
     pseudo_types  atom types that stand for no atom, and are in no other format
-    has_places  whether records have coordinates, so that poses can be written
     has_poses   whether poses are written in it
     """
 
@@ -126,7 +125,6 @@ class LigandFormat:
     has_polar_hydrogens_only: bool = False
     fewest_flat_atoms: Callable[[bytes], float] = lambda _: FEWEST_FLAT
     pseudo_types: frozenset[str] = frozenset()
-    has_places: bool = True
     has_poses: bool = True
 
 

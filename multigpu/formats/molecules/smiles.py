@@ -51,5 +51,4 @@ SMILES = LigandFormat(
     rewrite=_refuse,
     keep_atoms=_refuse,
     bond_graph=_refuse,
-    has_places=False,
 )

@@ -100,14 +100,9 @@ ROW_COLUMNS = [each.name for each in fields(PoseBatch) if each.name != "coordina
 # ---- text and Arrow ----------------------------------------------------------------------------
 
 
-def formats_of(energies: bool) -> dict[str, str]:
-    """Return the columns of a table with their formats. energies: whether it has them."""
-    return REFINED if energies else SCORES
-
-
 def header(energies: bool) -> str:
     """Return the first line of a table."""
-    return "\t".join(formats_of(energies)) + "\n"
+    return "\t".join(REFINED if energies else SCORES) + "\n"
 
 
 def as_tsv(rows: PoseBatch, energies: bool = False) -> bytes:
@@ -116,7 +111,7 @@ def as_tsv(rows: PoseBatch, energies: bool = False) -> bytes:
     Scores are the shortest decimals that read back equal. Angles are empty where rotations are not
     made of angles.
     """
-    formats = formats_of(energies)
+    formats = REFINED if energies else SCORES
     columns = columns_of(rows, energies)
     for name in columns.keys() & {*ANGLES}:
         columns[name] = ["" if np.isnan(x) else f"{x:.10g}" for x in columns[name].tolist()]
@@ -145,7 +140,7 @@ def to_arrow(batches: Sequence[PoseBatch], energies: bool = False) -> "pa.Table"
     pa = pyarrow()
     types = {"ligand": pa.string(), "source": pa.string(), "rotation": pa.int64()}
     types |= dict.fromkeys(("conformer", "pose", "atoms", "atoms_outside"), pa.int32())
-    names = formats_of(energies)
+    names = REFINED if energies else SCORES
     schema = pa.schema([pa.field(name, types.get(name, pa.float64())) for name in names])
     columns = (columns_of(rows, energies).values() for rows in batches)
     tables = [pa.Table.from_arrays([*map(_arrow_array, each)], schema=schema) for each in columns]
@@ -167,4 +162,4 @@ def columns_of(rows: PoseBatch, energies: bool) -> dict[str, Any]:
     columns["efficiency"] = np.where(rows.heavy, energy / np.maximum(rows.heavy, 1), np.nan)
     for whole, names in SPLIT.items():
         columns |= zip(names, np.ascontiguousarray(columns[whole].T), strict=True)
-    return {name: columns[name] for name in formats_of(energies)}
+    return {name: columns[name] for name in (REFINED if energies else SCORES)}
