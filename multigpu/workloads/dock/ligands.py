@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, printable
-from multigpu.formats.molecules.conformers import Conformers, make_conformers
+from multigpu.formats.molecules.conformers import make_conformers
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
 from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES, LigandRecords, read_records
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
@@ -146,7 +146,8 @@ class LigandLoader:
         opened = self._open(records, first)
         text_bytes = sum(len(each.text) for each in opened)
         if self.options.conformers:
-            opened = self._make_conformers(opened)
+            made = _threads().map(self._conformers_of, opened)
+            opened = [each for conformers in made for each in conformers]
         docked: list[_Read] = []
         firsts: dict[int, _Read] = {}  # of each ligand
         skipped: dict[int, Skipped] = {}  # by index; of conformers that were made of one the first
@@ -199,35 +200,21 @@ class LigandLoader:
             for number, text in enumerate(some.texts.each(), some.number)
         ]
 
-    def _make_conformers(self, opened: Sequence[_Record]) -> list[_Record]:
-        """Return the conformers of each record, in SDF, or the record where it has none."""
-        return [
-            replace(
-                record,
-                ligand=ligand,
-                source=record.source if made.error else replace(record.source, layout=SDF.name),
-                text=text,
-                is_part=made.left > 0,
-                strain=strain,
-                error=made.error,
-            )
-            for ligand, (record, made) in enumerate(
-                zip(opened, _threads().map(self._conformers_of, opened), strict=True)
-            )
-            for text, strain in zip(made.records, made.strains, strict=True)
-        ]
-
-    def _conformers_of(self, record: _Record) -> Conformers:
-        """Return the conformers of a record; the record itself where it has none."""
+    def _conformers_of(self, record: _Record) -> list[_Record]:
+        """Return the conformers of a record, in SDF, or the record where it has none."""
+        if record.error:
+            return [record]
         try:
-            if record.error:
-                raise MoleculeError(record.error)
             made = make_conformers(record.text, record.source.layout, self.options.conformers or 0)
             if made.left and self.options.fragments == "skip":
                 raise MoleculeError(FRAGMENTS.format(made.left, made.left + made.atoms))
         except MoleculeError as problem:
-            return Conformers(records=[record.text], strains=[np.nan], error=f"{problem}")
-        return made
+            return [replace(record, error=f"{problem}")]
+        record = replace(
+            record, source=replace(record.source, layout=SDF.name), is_part=made.left > 0
+        )
+        each = zip(made.records, made.strains, strict=True)
+        return [replace(record, text=text, strain=strain) for text, strain in each]
 
     def _read(self, record: _Record, name: str, last: _Read | None) -> _Read:
         """Return a record and what its atoms score. Raises MoleculeError.
