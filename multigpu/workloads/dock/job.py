@@ -177,13 +177,7 @@ class DockJob(Job):
             raise _input_error(
                 stats.skipped[0], f" (none of {len(stats.skipped)} ligands could be docked)"
             )
-        has_places = self.search.center is not None
-        reference = self.reference.path if self.reference else ""
-        about = (self.field.outside, has_places, self.with_energies, reference)
-        self._warn(result_notes(stats, self.pocket, *about))
-
-    def _warn(self, notes: Iterator[str]) -> None:
-        for note in notes:
+        for note in result_notes(self):
             logger.warning("multigpu: %s", spelled(note))
 
     # ---- the summary --------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 """Notes that the user of a docking job should read although nothing is wrong."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from multigpu.errors import option
-from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
 from multigpu.workloads.dock.stats import DockStats, Outliers
+
+if TYPE_CHECKING:
+    from multigpu.workloads.dock.job import DockJob
 
 LOPSIDED, WELL = 100, -0.1  # a grid of energies has high walls and shallow wells, below this
 OUTLYING = {"energy": " kcal/mol", "heavy atoms": ""}  # with units
@@ -24,21 +27,9 @@ def _of(stats: DockStats, count: int, one: str, more: str) -> str:
     return f"{count:,} of {stats.ligands:,} {noun} {one if count == 1 else more}"
 
 
-def result_notes(
-    stats: DockStats,
-    pocket: Pocket,
-    outside: str,
-    has_places: bool,
-    has_energies: bool = False,
-    reference: str = "",
-) -> Iterator[str]:
-    """Yield a note for everything that the user probably did not mean.
-
-    outside       what atoms outside of the grid score: a key of OUTSIDE
-    has_places    whether centroids are where the user says, or in a whole box
-    has_energies  whether scores are energies, kcal/mol
-    reference     file of the molecule that poses are compared with, "" for none
-    """
+def result_notes(job: "DockJob") -> Iterator[str]:
+    """Yield a note for everything that the user of a job probably did not mean."""
+    stats, pocket, has_energies = job.stats, job.pocket, job.with_energies
     if stats.without_hydrogens:
         yield (
             f"{_of(stats, stats.without_hydrogens, 'has', 'have')} no hydrogens and"
@@ -59,11 +50,9 @@ def result_notes(
             " or flexible side"
             " chains of a receptor (BEGIN_RES)"
         )
-    if reference and stats.others:
-        yield (
-            f"{_of(stats, stats.others, 'is', 'are')} another molecule than {reference}, so"
-            " rmsd_to_reference is empty there"
-        )
+    if job.reference and stats.others:
+        others, path = _of(stats, stats.others, "is", "are"), job.reference.path
+        yield f"{others} another molecule than {path}, so rmsd_to_reference is empty there"
     if has_energies and (count := int((stats.values < 0).sum())):
         worst = int(stats.values.argmin())
         yield (
@@ -82,9 +71,10 @@ def result_notes(
             )
     if stats.reaching_out:
         atoms, name = stats.most_outside
+        outside, is_placed = job.field.outside, job.search.center is not None
         how = COSTLY if has_energies and outside == "penalty" else OUTSIDE[outside]
         middle = ",".join(f"{x:.4g}" for x in pocket.center)
-        cure = "" if has_places else f"; {option('center')} {middle} puts all in its middle"
+        cure = "" if is_placed else f"; {option('center')} {middle} puts all in its middle"
         yield (
             f"the best poses of {stats.reaching_out} of {stats.ligands} ligands have atoms outside"
             f" of the grid, up to {atoms} ({name}); these score {how}: see the column atoms_outside"
