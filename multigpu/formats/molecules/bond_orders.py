@@ -89,7 +89,7 @@ def mol2_graph(molecule: Molecule) -> BondGraph:
         if graph is None or (radicals and not is_bare):
             try:
                 found, charges = _perceive_orders(molecule, bonds)
-            except MoleculeError:
+            except (ValueError, RuntimeError):  # bonds to itself, or twice; no sense
                 return BondGraph(bonds, {})
         else:
             rings = [bond for bond in bonds if _is_aromatic(graph, bond)]
@@ -98,7 +98,8 @@ def mol2_graph(molecule: Molecule) -> BondGraph:
     if is_bare:
         charges = graph_by_valence(replace(molecule, bonds=found)).charges
     orders = {frozenset(bond[:2]): bond[2] for bond in [*found, *rings]}
-    return BondGraph([(a, b, orders[frozenset((a, b))]) for a, b, _ in bonds], charges)
+    laid = [(a, b, orders.get(frozenset((a, b)), order)) for a, b, order in bonds]
+    return BondGraph(laid, charges)
 
 
 def _is_aromatic(graph: Any, bond: Bond) -> bool:

@@ -240,8 +240,11 @@ def test_mol2__of_many_charges_takes_several_lines() -> None:
     assert of_mol2(written(rings, True)) == plain(rings)
 
 
-def test_mol2__that_makes_no_sense_is_as_the_file_says() -> None:
-    text = written("C[N+]#[C-]", False)
+ODD = [written("C[N+]#[C-]", False), mol2("C.3 O.3 H", "1-1 1-2 1-2"), mol2("Na Cl", "")]
+
+
+@pytest.mark.parametrize("text", ODD, ids=["isonitrile", "bonds to itself and twice", "no bonds"])
+def test_mol2__that_makes_no_sense_is_as_the_file_says(text: bytes) -> None:
     molecule = parse(text, "mol2")
     assert molecule.format.bond_graph(molecule) == (molecule.bonds, {})
 
