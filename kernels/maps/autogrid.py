@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit
-from multigpu.kernels.maps.types import DECIMALS, Floats, GridBox, Receptor
+from multigpu.kernels.maps.types import DECIMALS, Floats, GridBox, Receptor, require_types
 from multigpu.kernels.numerics.log2_exp2 import LOG2E, exp2_of
 
 CUTOFF = 8.0  # Å, of all terms but electrostatics
@@ -158,12 +158,7 @@ class MapInputs(NamedTuple):
 
 def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> MapInputs:
     """Return what kernels need. Raises ValueError for a type that the force field lacks."""
-    for atom, name in enumerate(receptor.types):
-        if name not in TYPES:
-            raise ValueError(f"{receptor.name_of(atom)}: AutoDock 4.1 has no type {name!r}")
-    for name in types:
-        if name not in TYPES:
-            raise ValueError(f"AutoDock 4.1 has no type {name!r} to make a map of")
+    require_types(receptor, types, TYPES, "AutoDock 4.1")
     kinds = sorted(set(receptor.types))
     parameters, probes = [TYPES[name] for name in receptor.types], [TYPES[name] for name in types]
     atoms = np.zeros(len(receptor), ATOM)

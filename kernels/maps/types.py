@@ -1,6 +1,7 @@
 """Arguments of maps: a rigid receptor, and a grid box around its pocket."""
 
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,26 +25,13 @@ class Receptor:
     types      n AutoDock types: "C", "OA", "HD", "Zn"
     names      n names for messages, "ZN of HOH A 12", or none: then atoms are numbered
 
-    Raises ValueError for arrays of other shapes or types, no atoms, and numbers that are not finite
-    or out of range: ±1e5 Å, ±1000 e.
+    There is an atom. Numbers are finite and within ±1e5 Å, ±1000 e.
     """
 
     positions: Floats
     charges: Floats
     types: tuple[str, ...]
     names: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        atoms = len(self.types)
-        for name, shape, most in (("positions", (atoms, 3), FARTHEST), ("charges", (atoms,), 1e3)):
-            array = getattr(self, name)
-            if array.dtype != np.float64 or array.shape != shape:
-                wanted = f"float64{list(shape)} is wanted"
-                raise ValueError(f"{name}: {wanted}, not {array.dtype}{list(array.shape)}")
-            for atom in np.flatnonzero(~(np.abs(array) <= most).reshape(atoms, -1).all(1))[:1]:
-                raise ValueError(f"{name} of {self.name_of(atom)}: not finite or beyond ±{most:g}")
-        if not atoms or len(self.names) not in (0, atoms):
-            raise ValueError(f"a receptor of {atoms} atoms with {len(self.names)} names")
 
     def __len__(self) -> int:
         return len(self.types)
@@ -96,6 +84,18 @@ class GridBox:
         """Coordinates of the points along x, y and z, Å."""
         ends = zip(self.origin, self.shape, strict=True)
         return tuple(low + self.spacing * np.arange(count) for low, count in ends)
+
+
+def require_types(
+    receptor: Receptor, types: Sequence[str], known: Collection[str], program: str
+) -> None:
+    """Raise ValueError for a type of the receptor, or of a map, that a scoring lacks."""
+    for atom, name in enumerate(receptor.types):
+        if name not in known:
+            raise ValueError(f"{receptor.name_of(atom)}: {program} has no type {name!r}")
+    for name in types:
+        if name not in known:
+            raise ValueError(f"{program} has no type {name!r} to make a map of")
 
 
 def rounded(values: Floats) -> NDArray[np.float32]:

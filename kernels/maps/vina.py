@@ -23,7 +23,7 @@ import numpy as np
 
 from multigpu.kernels.compiled.jit import jit
 from multigpu.kernels.maps.cpu import in_slabs, reach
-from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor
+from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor, require_types
 
 RADII = {  # Å
     **dict.fromkeys(("C_H", "C_P"), 1.9),
@@ -48,12 +48,7 @@ def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps
 
     Raises ValueError for a type that Vina lacks.
     """
-    for atom, name in enumerate(receptor.types):
-        if name and name not in TYPES:
-            raise ValueError(f"{receptor.name_of(atom)}: Vina has no type {name!r}")
-    for name in types:
-        if name not in TYPES:
-            raise ValueError(f"Vina has no type {name!r} to make a map of")
+    require_types(receptor, types, ("", *TYPES), "Vina")
     numbers = {"": -1, **{kind: number for number, kind in enumerate(TYPES)}}
     kinds = np.array([numbers[kind] for kind in receptor.types], np.int32)
     places, kinds, table = receptor.positions[kinds >= 0], kinds[kinds >= 0], pair_table(types)

@@ -146,17 +146,3 @@ def place_errors(field: Field, ligands: Ligands, search: PoseSearch) -> Floats:
 def doubts(place_errors: Floats) -> NDArray[np.float32]:
     """Return float32[n]: a place computed in float32 is undecided within this of a jump."""
     return (SLACK * place_errors + 2 * UNIT).astype(np.float32)
-
-
-def threshold_above(errors: Floats, top: float, score: float) -> np.float32:
-    """Return what no pose of a ligand is below in single precision whose score is at least this.
-
-    errors  float64[powers], E(b) of the ligand; inf: no bound was found
-    top     its T
-    score   in double precision
-    """
-    at_most = top - np.r_[0.0, SHORTFALLS[:-1]] + errors
-    possible = errors[at_most >= score]
-    threshold = np.float32(score - possible.max() if len(possible) else -np.inf)
-    below: np.float32 = np.nextafter(threshold, np.float32(-np.inf))
-    return below

@@ -1,12 +1,15 @@
 """The search on a CPU: in Numba, one thread a call, without the GIL; every pose in float64."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
 from multigpu.kernels.rotation import cpu_poses
 from multigpu.kernels.rotation.cpu_poses import Body, PoseBuffers, field_arrays
 from multigpu.kernels.rotation.rotations import Floats, Indices
-from multigpu.kernels.rotation.shortlist import Shortlist
-from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, check, span_of, split
+from multigpu.kernels.rotation.thinning import Shortlist
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, split
 
 AT_ONCE = 1 << 14  # poses that are scored before the best are listed
 
@@ -20,37 +23,29 @@ class PoseSearcher:
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
         """Return what `reference.PoseSearcher.best` does."""
-        check(self.field, ligands)
-        span, room = span_of(self.search, span), cpu_poses.room()
+        span = range(self.search.stop) if span is None else span
+        room = cpu_poses.room()
         starts = (self.search.targets(ligands) - self.field.origin) * self.grid.per_unit
-        found = []
+        # Distances are the kernels' to the last bit, whatever the target is.
+        found, search = [], replace(self.search, center=(0.0, 0.0, 0.0))
         for number, start in enumerate(starts):
-            scores = Scores(self, Body.of(ligands, number, start), span, room)
-            listed = Shortlist.of_body(ligands, number, self.search)
-            found.append(listed.best(scores.list_into).moved(number))
+            list_into = partial(self._list_into, Body.of(ligands, number, start), span, room)
+            listed = Shortlist(ligands[number : number + 1], search)
+            found.append(listed.best(list_into).moved(number))
         return Poses.joined(found)
 
-
-class Scores:
-    """The scores of one ligand in a span of poses."""
-
-    def __init__(self, searcher: PoseSearcher, body: Body, span: range, room: PoseBuffers) -> None:
-        self._search, self._grid = searcher.search, searcher.grid
-        self._body, self._span, self._room = body, span, room
-
-    def list_into(self, listed: Shortlist) -> None:
+    def _list_into(self, body: Body, span: range, room: PoseBuffers, listed: Shortlist) -> None:
         """List the poses in ascending order, so that later ones with equal scores are worse."""
-        for part in split(self._span, AT_ONCE):
-            poses, scores = self.score(part)
+        for part in split(span, AT_ONCE):
+            poses, scores = self.score(body, part, room)
             better = np.flatnonzero(scores > listed.band[1])
             found = Poses(np.zeros(len(better), np.int64), poses[better], scores[better])
             listed.add(listed.free(found))
 
-    def score(self, part: range) -> tuple[Indices, Floats]:
+    def score(self, body: Body, part: range, room: PoseBuffers) -> tuple[Indices, Floats]:
         """Return int64[k], those of a part that repeat no others, and float64[k], their scores."""
         poses = np.arange(part.start, part.stop)
-        poses = poses[self._search.rotations.is_first(poses // self._search.shifts.count)]
+        poses = poses[self.search.rotations.is_first(poses // self.search.shifts.count)]
         scores = np.empty(len(poses))
-        placements = self._search.placements(poses)
-        cpu_poses.score(self._grid, self._body, *placements, scores, self._room)
+        cpu_poses.score(self.grid, body, *self.search.placements(poses), scores, room)
         return poses, scores

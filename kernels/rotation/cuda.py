@@ -22,19 +22,15 @@ from multigpu.kernels.rotation.bounds import (
     FieldBounds,
     doubts,
     place_errors,
-    threshold_above,
 )
-from multigpu.kernels.rotation.memory import AT_ONCE, MOST_LIGANDS, MOST_SCORES, WINNER_BYTES
-from multigpu.kernels.rotation.rotations import EulerRotations, Floats, ListedRotations
-from multigpu.kernels.rotation.shortlist import Shortlist
+from multigpu.kernels.rotation.memory import MOST_LIGANDS, MOST_SCORES
+from multigpu.kernels.rotation.rotations import EulerRotations, ListedRotations
 from multigpu.kernels.rotation.types import (
     PENALTY,
     Field,
     Ligands,
     Poses,
     PoseSearch,
-    check,
-    span_of,
     split,
 )
 
@@ -190,41 +186,20 @@ class PoseSearcher:
         return struct(_STEEPNESS, **self._table)
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
-        """Return what `reference.PoseSearcher.best` does.
-
-        Where the scores do not fit into device memory, fewer are held at a time; the answer does
-        not change.
-        """
-        check(self.field, ligands)
-        span = span_of(self.search, span)
+        """Return what `reference.PoseSearcher.best` does."""
+        span = range(self.search.stop) if span is None else span
+        found = [Poses.none()]
         if not len(span) or not len(ligands):
-            return Poses.none()
+            return found[0]
+        many, most = (
+            min(MOST_LIGANDS, max(1, MOST_SCORES // len(span))),
+            min(len(span), MOST_SCORES),
+        )
         with self._there.device, self._there.stream():
-            return self._best(ligands, span, MOST_SCORES)
-
-    def _best(self, ligands: Ligands, span: range, most: int) -> Poses:
-        found, many = [], min(MOST_LIGANDS, max(1, most // len(span)))
-        for begin, end in pairwise(_batches(ligands, many)):
-            batch = ligands[begin:end]
-            poses = self._batch(batch, span, most)
-            if poses is None:
-                held = min(most, len(batch) * len(span))
-                poses = self._best(batch, span, max(THREADS, held // 2))
-            found.append(poses.moved(begin))
+            for begin, end in pairwise(_batches(ligands, many)):
+                scores = Scores(self, ligands[begin:end], span, most)
+                found.append(scores.best().moved(begin))
         return Poses.joined(found)
-
-    def _batch(self, ligands: Ligands, span: range, most: int) -> Poses | None:
-        """Return the best poses; None where there is too little memory for what could be less."""
-        try:
-            scores = Scores(self, ligands, span, min(len(span), most))
-            if self.search.top > 1 and len(span) > most:  # of one ligand: more are not held
-                return Shortlist.of_body(ligands, 0, self.search).best(scores.list_into)
-            return scores.best()
-        except cupy.cuda.memory.OutOfMemoryError:
-            if most <= THREADS:
-                raise
-        cupy.get_default_memory_pool().free_all_blocks()
-        return None
 
 
 def _batches(ligands: Ligands, most: int) -> list[int]:
@@ -243,7 +218,7 @@ class Scores:
 
     `most` poses of each ligand are scored and held at a time. +inf: undecided (see `bounds`); -inf:
     repeats another pose, or was struck out. All work is queued on the current stream; only
-    `winners` and `better` wait for it.
+    `winners` waits for it.
     """
 
     def __init__(self, searcher: PoseSearcher, ligands: Ligands, span: range, most: int) -> None:
@@ -263,26 +238,23 @@ class Scores:
         self.begin()
 
     def best(self) -> Poses:
-        """Return the best poses of each ligand; of several poses of one all scores must be held."""
-        for part in split(self._span, self._most):
-            self.score(part)
-            self.settle()
-        found = [self.winners()]
-        while len(found) < self._of.search.top and len(found[-1]):
-            self.begin()
-            self.strike(found[-1])
-            self.settle()
-            found.append(self.winners())
-        return Poses.joined(found)
+        """Return the best poses of each ligand: a round finds the best of those that are left.
 
-    def list_into(self, listed: Shortlist) -> None:
-        """List the poses of one ligand that are free."""
-        for part in split(self._span, self._most):
-            self.score(part)
-            if len(listed.chosen):
-                self.strike(listed.chosen)
-            for some in split(range(len(part)), AT_ONCE):
-                listed.add(self.better(some, float(listed.band[1])))
+        Where not all scores can be held each round computes them again.
+        """
+        found, is_held = [Poses.none()], len(self._span) <= self._most
+        for number in range(self._of.search.top):
+            self.begin()
+            for part in split(self._span, self._most):
+                if not (number and is_held):
+                    self.score(part)
+                if number:
+                    self.strike(found[-1] if is_held else Poses.joined(found))
+                self.settle()
+            found.append(self.winners())
+            if not len(found[-1]):
+                break
+        return Poses.joined(found)
 
     def begin(self) -> None:
         """Begin a round: what was settled before counts no more, but the scores stay."""
@@ -331,34 +303,6 @@ class Scores:
         self._launch("settle", blocks, *self._scored, self.thresholds, self.held, self._winners)
         self._launch("choose", 1, self._winners, np.int64(blocks), first, self._best)
         self._first = False
-
-    def better(self, some: range, floor: float) -> Poses:
-        """Return the poses of one ligand with a score above `floor`, in any order.
-
-        some: which of the part, counted from its first pose
-        """
-        listed, number = self.listed
-        number.data.memset_async(0, number.nbytes)
-        threshold = threshold_above(*self._bounds, floor)
-        searched = (np.int64(some.start), np.int64(len(some)), threshold, np.float64(floor))
-        arguments = (*self._scored, *searched, self.held, listed, number)
-        self._launch("list_better", _ceil(len(some), SHARE), *arguments)
-        stream = cupy.cuda.get_current_stream()
-        count = int(cupy.asnumpy(number, stream=stream)[0])
-        found = cupy.asnumpy(listed[: count * WINNER_BYTES], stream=stream).view(_WINNER)
-        return Poses(np.zeros(count, np.int64), found["pose"], found["score"])
-
-    @cached_property
-    def _bounds(self) -> tuple[Floats, float]:
-        """Errors and T of the one ligand."""
-        stream = cupy.cuda.get_current_stream()
-        errors, tops = (cupy.asnumpy(each, stream=stream) for each in (self.errors, self.tops))
-        return errors[0], float(tops[0])
-
-    @cached_property
-    def listed(self) -> tuple[Any, Any]:
-        """Poses with their scores, and how many; there when something is first listed."""
-        return cupy.empty(AT_ONCE * WINNER_BYTES, np.uint8), cupy.empty(1, np.uint32)
 
     def winners(self) -> Poses:
         """Return the best pose of each ligand that was settled in the round."""

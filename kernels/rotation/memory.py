@@ -8,7 +8,6 @@ from multigpu.kernels.rotation.types import Field, PoseSearch
 
 MOST_SCORES = 1 << 25  # that are held at a time, for each thread that calls, and
 MOST_LIGANDS = 1 << 15  # that have some there
-AT_ONCE = 1 << 20  # of them, that are looked at together where the best are listed
 WINNER_BYTES = 16
 BOUNDS_BYTES = 8 * (len(SHORTFALLS) + 1) + 12  # of a ligand: its errors, T, and three scores
 
@@ -30,8 +29,7 @@ def working_bytes(scores: int = MOST_SCORES) -> int:
     scores: that are held at a time
     """
     winners = scores // 2048 + 2 * MOST_LIGANDS  # of up to 2,048 scores, and of each ligand
-    listed = WINNER_BYTES * AT_ONCE + 4
-    return 4 * scores + WINNER_BYTES * winners + BOUNDS_BYTES * MOST_LIGANDS + listed
+    return 4 * scores + WINNER_BYTES * winners + BOUNDS_BYTES * MOST_LIGANDS
 
 
 # ---- the search of a whole box; for its field it takes less than `fixed_bytes`

@@ -116,21 +116,15 @@ def cos_sin(degrees: Fraction) -> tuple[float, float]:
 class ListedRotations:
     """Rotations by their quaternions.
 
-    quaternions: float64[n, 4] w x y z, of any length but 0; they are normalised. Raises ValueError
-    where one is 0 or not finite, and where there is none. Repetitions are not looked for.
+    quaternions: float64[n, 4] w x y z, n > 0, finite, not 0; they are normalised. Repetitions are
+    not looked for.
     """
 
     quaternions: Floats
 
     def __post_init__(self) -> None:
         given = np.asarray(self.quaternions, np.float64)
-        if given.ndim != 2 or given.shape[1:] != (4,) or not len(given):
-            raise ValueError(f"quaternions of the shape {given.shape}; (n, 4) is wanted, n > 0")
         length = np.sqrt((given * given).sum(axis=1, keepdims=True))
-        bad = ~(np.isfinite(length) & (length > 0))[:, 0]
-        if bad.any():
-            row = int(bad.argmax())
-            raise ValueError(f"quaternion {row + 1}, {given[row].tolist()}, is no rotation")
         object.__setattr__(self, "quaternions", np.ascontiguousarray(given / length))
 
     @property

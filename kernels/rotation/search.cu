@@ -176,30 +176,6 @@ __device__ Winner best_of_block(Winner mine) {
   return held[0];
 }
 
-// Lists those of the poses better than a floor, of one ligand, among `count` scores of the part.
-// better: at most as many, in any order; number: how many there are. As in `settle`, what is not
-// below the threshold is gathered first.
-extern "C" __global__ void __launch_bounds__(THREADS)
-    list_better(Space space, Field field, Ligands ligands, Part part, long long begin,
-                long long count, float threshold, double floor, const float* scores, Winner* better,
-                unsigned* number) {
-  __shared__ unsigned listed[SHARE], gathered;
-  const long long first = (long long)blockIdx.x * SHARE;
-  const unsigned poses = unsigned(min(count - first, (long long)SHARE));
-  if (threadIdx.x == 0) gathered = 0;
-  __syncthreads();
-  for (unsigned i = threadIdx.x; i < poses; i += THREADS) {
-    const float score = scores[begin + first + i];
-    if (score > STRUCK && score >= threshold) listed[atomicAdd(&gathered, 1u)] = i;
-  }
-  __syncthreads();
-  for (unsigned k = threadIdx.x; k < gathered; k += THREADS) {
-    const long long pose = part.begin + begin + first + listed[k];
-    const Winner next = {pose, exact_score(space, field, ligands, 0, pose)};
-    if (next.score > floor) better[atomicAdd(number, 1u)] = next;
-  }
-}
-
 // A block looks at SHARE consecutive scores. Those that are not below the ligand's threshold are
 // listed first, in any order, because undecided poses lie together: each thread then takes one.
 // winners: [ligands][blocks].

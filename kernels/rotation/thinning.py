@@ -1,10 +1,15 @@
-"""Poses of one ligand that are apart from each other, best first.
+"""Poses of one ligand that are apart from each other, best first, in as few passes as may be.
+
+A pass of `Shortlist` lists the poses with the highest scores in double precision. From the list the
+best is chosen, the best of those apart from it, and so on. Where that ends before `top` poses,
+because very many lie around few, the next pass lists those apart from all that were chosen.
 
 The mean of |A x + a − B y − b|² over the atoms of two bodies, x and y from their centroids, is
 mean |x|² + mean |y|² − 2 Σ (A C) ∘ B + |a − b|², where C is the mean of x yᵀ: atoms are looked at
 once for two bodies, not for two poses.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +20,8 @@ from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.types import ROUNDING, Ligands, Placements, Poses, PoseSearch
 
 FIRST_COMPARED = 1 << 9  # poses, before more are
+MOST_LISTED = 1 << 17  # poses; there may be twice as many, and one part's, before some are dropped
+SHORTLIST_BYTES = 64  # of a pose while they are sorted
 
 
 def thin(bodies: Ligands, found: Placements, min_rmsd: float, most: int) -> Indices:
@@ -22,8 +29,7 @@ def thin(bodies: Ligands, found: Placements, min_rmsd: float, most: int) -> Indi
 
     found: best first, of one body or of several with the same atoms. One that is closer than
     `min_rmsd` Å, over all atoms as numbered, to one that is kept is left out. Rounding aside:
-    placements exactly `min_rmsd` apart are apart. Raises ValueError for bodies that differ in
-    their number of atoms.
+    placements exactly `min_rmsd` apart are apart.
     """
     kept = np.arange(min(most, len(found)))
     if min_rmsd > 0 and len(found):
@@ -55,8 +61,6 @@ def apart(
 
 def cross_moments(bodies: Ligands, numbers: Indices) -> Floats:
     """Return float64[n, n, 3, 3]: means of x yᵀ over the atoms of each two of some bodies."""
-    if len(np.unique(bodies.sizes[numbers])) > 1:
-        raise ValueError("bodies of one ligand differ in their number of atoms")
     spans = [slice(*bodies.offsets[k : k + 2]) for k in numbers.tolist()]
     along = np.array([np.ascontiguousarray(bodies.relative[span].T) for span in spans])
     products = [np.add.reduceat(one[:, None] * along[:, None], [0], axis=3) for one in along]
@@ -116,3 +120,71 @@ def _is_apart(
         if spread - 2 * overlap + far < least:
             return False
     return True
+
+
+# ---- the best of all poses ---------------------------------------------------------------------
+
+
+class Shortlist:
+    """The poses of one ligand, of one or more bodies, that a pass has listed.
+
+    width   how much worse than the best a pose may score
+    chosen  poses of all passes so far that are apart, the best first
+    band    float64[2]: the best score, which the searcher sets where there is a width; and the
+            least that is listed. Of the poses that score just this, some may have been dropped,
+            and none that comes before a listed one.
+    """
+
+    def __init__(self, bodies: Ligands, search: PoseSearch, width: float = np.inf) -> None:
+        self.width, self.chosen, self.band = width, Poses.none(), np.full(2, -np.inf)
+        self._bodies, self._search = bodies, search
+        far = search.top > 1 and search.min_rmsd > 0
+        self._most = max(MOST_LISTED, search.top) if far else search.top
+        self._begin()
+
+    def _begin(self) -> None:
+        self._parts: list[Poses] = []
+        self._dropped = -np.inf  # the highest score of a pose that may have been
+        self.band[1] = self.band[0] - self.width
+
+    def best(self, list_all: Callable[["Shortlist"], None]) -> Poses:
+        """Return the best poses that are apart; list_all: adds what there is, but chosen poses."""
+        top = self._search.top
+        while True:
+            list_all(self)
+            found = thinned(self._bodies, self._search, self._ordered(), top - len(self.chosen))
+            self.chosen = Poses.chained([self.chosen, found])
+            is_complete = self._dropped == -np.inf or self._dropped < self.band[0] - self.width
+            if is_complete or len(self.chosen) == top or not len(found):
+                return self.chosen
+            self._begin()
+
+    def free(self, poses: Poses) -> Poses:
+        """Return those poses that are apart from all chosen ones, and none of them."""
+        if not len(self.chosen):
+            return poses
+        is_free = np.ones(len(poses), bool)
+        for body in np.unique(self.chosen.ligand):
+            there = self.chosen.pose[self.chosen.ligand == body]
+            is_free &= (poses.ligand != body) | ~np.isin(poses.pose, there)
+        placements, chosen = (
+            Placements.of(self._bodies, self._search, each) for each in (poses, self.chosen)
+        )
+        is_free &= apart(self._bodies, placements, chosen, self._search.min_rmsd)
+        return poses.take(np.flatnonzero(is_free))
+
+    def add(self, poses: Poses) -> None:
+        """Add poses, which are all free; those below the band are not kept."""
+        self._parts.append(poses)
+        if sum(map(len, self._parts)) > 2 * self._most:
+            kept = self._ordered()
+            if len(kept) > self._most:
+                kept = kept.take(slice(self._most))
+                self._dropped = self.band[1] = float(kept.score[-1])
+            self._parts = [kept]
+
+    def _ordered(self) -> Poses:
+        """Return the listed poses of the band, the best first."""
+        found = Poses.chained([Poses.none(), *self._parts])
+        found = found.take(np.flatnonzero(found.score >= self.band[1]))
+        return found.take(np.lexsort((found.pose, found.ligand, -found.score)))

@@ -34,9 +34,9 @@ class Field:
                    nothing (zero), or less the farther it is from the middle of the box (penalty):
                    its first term is -PENALTY d² with the distance d in Å, the others are nothing
 
-    Raises ValueError for another shape or type, fewer than two nodes an axis or more than 2^20,
-    2^31 nodes or more, a spacing beyond 1e-6 to 1e6 Å, and values that are not finite or beyond
-    ±1e25.
+    There are two nodes an axis or more. Raises ValueError for more than 2^20 of them, 2^31 nodes or
+    more, an origin beyond ±1e5 Å, a spacing beyond 1e-6 to 1e6 Å, and values that are not finite or
+    beyond ±1e25.
     """
 
     values: NDArray[np.float32]
@@ -46,20 +46,14 @@ class Field:
     outside: Literal["clamp", "zero", "penalty"] = "clamp"
 
     def __post_init__(self) -> None:
-        values, shape = self.values, self.values.shape
-        wrong = values.dtype != np.float32 or len(shape) != 4 or not values.flags.c_contiguous
-        if wrong or not shape[0]:
-            raise ValueError(
-                f"values: float32[channels, nx, ny, nz] is wanted, not {values.dtype}{shape}"
-            )
-        few, many = min(shape[1:]) < 2, max(shape[1:]) > MOST_AN_AXIS
-        if few or many or math.prod(shape[1:]) >= MOST_NODES:
-            raise ValueError(f"a grid of {shape[1:]} nodes; 2 to 2^20 an axis, fewer than 2^31")
-        _check(self.origin, (3,), "origin")
-        _check(self.spacing, (3,), "spacing")
+        shape = self.shape
+        if max(shape) > MOST_AN_AXIS or math.prod(shape) >= MOST_NODES:
+            raise ValueError(f"a grid of {shape} nodes; up to 2^20 an axis, fewer than 2^31")
+        if not (np.abs(self.origin) <= FARTHEST).all():
+            raise ValueError(f"the origin is not finite or beyond ±{FARTHEST:g} Å")
         if not ((self.spacing >= FINEST) & (self.spacing <= 1 / FINEST)).all():
             raise ValueError(f"the spacing is {self.spacing.tolist()}; 1e-6 to 1e6 Å is possible")
-        if not max(-values.min(), values.max()) <= MOST_VALUE:
+        if not max(-self.values.min(), self.values.max()) <= MOST_VALUE:
             raise ValueError("a value of the grid is not finite or beyond ±1e25")
 
     @property
@@ -95,30 +89,12 @@ class Ligands:
     offsets    int64[n + 1]           ascending, offsets[0] == 0, offsets[-1] == atoms, none empty
     channels   int32[atoms, terms]    of the field, 1 to 3 terms
     weights    float64[atoms, terms]  0 to 1000
-
-    Raises ValueError otherwise.
     """
 
     positions: Floats
     offsets: Indices
     channels: NDArray[np.int32]
     weights: Floats
-
-    def __post_init__(self) -> None:
-        atoms = len(self.positions)
-        terms = self.channels.shape[1] if self.channels.ndim == 2 else 0
-        _check(self.positions, (atoms, 3), "positions")
-        _check(self.weights, (atoms, terms), "weights")
-        if self.channels.shape != (atoms, terms) or not 1 <= terms <= 3:
-            raise ValueError(
-                f"channels of the shape {self.channels.shape}; 1 to 3 terms are possible"
-            )
-        if self.channels.dtype != np.int32 or self.offsets.dtype != np.int64:
-            raise ValueError("channels must be int32, offsets int64")
-        if self.offsets[0] or self.offsets[-1] != atoms or (np.diff(self.offsets) < 1).any():
-            raise ValueError("offsets do not ascend from 0 to the number of atoms")
-        if not ((self.weights >= 0) & (self.weights <= MOST_WEIGHT)).all():
-            raise ValueError("a weight is negative or beyond 1000")
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -191,7 +167,7 @@ class PoseSearch:
     closer than `min_rmsd` Å (over all atoms as numbered) to one that was taken. Rounding aside:
     poses exactly `min_rmsd` apart are apart.
 
-    Raises ValueError for 2^63 poses or more, top < 1 or a negative min_rmsd.
+    Raises ValueError for 2^63 poses or more.
     """
 
     rotations: Rotations
@@ -203,8 +179,6 @@ class PoseSearch:
     def __post_init__(self) -> None:
         if self.count >= MOST_POSES:
             raise ValueError(f"10^{math.log10(self.count):.0f} poses; fewer than 2^63 are possible")
-        if self.top < 1 or not self.min_rmsd >= 0:
-            raise ValueError(f"top = {self.top}, min_rmsd = {self.min_rmsd}")
 
     @property
     def count(self) -> int:
@@ -378,27 +352,3 @@ def split(span: range, most: int) -> Iterator[range]:
     """Yield consecutive parts of at most `most` poses."""
     for begin in range(span.start, span.stop, most):
         yield range(begin, min(begin + most, span.stop))
-
-
-def span_of(search: PoseSearch, span: range | None) -> range:
-    """Return the poses to look at. Raises ValueError for a span that is no part of the search."""
-    everything = range(search.stop)
-    if span is None:
-        return everything
-    if span.step != 1 or not 0 <= span.start <= span.stop <= everything.stop:
-        raise ValueError(f"{span} is no part of {everything}")
-    return span
-
-
-def check(field: Field, ligands: Ligands) -> None:
-    """Raise ValueError where a term's channel is not in the field."""
-    channels = ligands.channels
-    if channels.size and not 0 <= channels.min() <= channels.max() < len(field.values):
-        raise ValueError(f"a channel is not among the {len(field.values)} of the field")
-
-
-def _check(array: Floats, shape: tuple[int, ...], name: str) -> None:
-    if array.shape != shape or array.dtype != np.float64:
-        raise ValueError(f"{name}: float64{shape} is wanted, not {array.dtype}{array.shape}")
-    if not (np.abs(array) <= FARTHEST).all():
-        raise ValueError(f"{name}: a number is not finite or beyond ±{FARTHEST:g}")

@@ -121,16 +121,19 @@ def test_dock__takes_a_number_of_even_rotations(
     assert "multigpu: 1 rotation; any other is within" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("fmt", ["pdb", "sdf.gz", "sdf.zst"])
-def test_dock__writes_other_formats(dock: Dock, fmt: str) -> None:
-    assert dock("-o", f"poses.{fmt}") == 0
-    assert files() == sorted([f"poses.{fmt}", "poses.scores.tsv"])
-    again = table("poses.scores.tsv")
-    if fmt == "pdb":
-        models = re.findall(r"^MODEL +(\d+)$", Path("poses.pdb").read_text(), re.MULTILINE)
+@pytest.mark.parametrize(("layout", "more"), [("pdbqt", ""), ("sdf", ".gz"), ("sdf", ".zst")])
+def test_dock__writes_what_it_reads_again(
+    dock: Dock, library: Path, layout: str, more: str
+) -> None:
+    made = {"sdf": sdf, "pdbqt": pdbqt}[layout]
+    some = molecules(library / "ligands.sdf")
+    Path(f"some.{layout}").write_text("".join(made(i, each) for i, each in enumerate(some)))
+    assert dock("-o", f"poses.{layout}{more}", of=f"some.{layout}") == 0
+    if layout == "pdbqt":
+        models = re.findall(r"^MODEL +(\d+)$", Path("poses.pdbqt").read_text(), re.MULTILINE)
         assert models == [str(i + 1) for i in range(COUNT)]
-    assert dock("-o", "again.sdf", of=f"poses.{fmt}") == 0
-    for first, second in zip(again, table("again.scores.tsv"), strict=True):
+    assert dock("-o", f"again.{layout}", of=f"poses.{layout}{more}") == 0
+    for first, second in zip(table("poses.scores.tsv"), table("again.scores.tsv"), strict=True):
         assert second["ligand"] == first["ligand"]
 
 
@@ -275,40 +278,6 @@ def test_program__reads_standard_input_and_shows_by_its_status_that_some_were_sk
     assert ran.err == "multigpu: 1 of 31 ligands was skipped: see errors.tsv\n"
     assert " of 30 ligands have no hydrogens" in ran.all_err
     assert len(FORMATS["sdf"].find_ends(ran.out.encode(), True)) == COUNT
-
-
-@pytest.mark.parametrize("few", [False, True], ids=["many", "few"])
-@pytest.mark.parametrize("layout", ["sdf", "pdbqt"])
-def test_dock__refuses_a_ligand_that_lies_far_out(
-    dock: Dock, library: Path, layout: str, few: bool
-) -> None:
-    """The others are docked, whether they are read at once or one by one."""
-    some = molecules(library / "ligands.sdf")[: 3 if few else COUNT]
-    made = {"sdf": sdf, "pdbqt": pdbqt}[layout]
-    texts = [made(i, each) for i, each in enumerate(some)]
-    lines = texts[1].splitlines(keepends=True)
-    row = 4 if layout == "sdf" else next(i for i, x in enumerate(lines) if x.startswith("HETATM"))
-    begin, wide = (0, "100000.01") if layout == "sdf" else (30, "100000.1")
-    lines[row] = lines[row][:begin] + wide + lines[row][begin + len(wide) :]
-    texts[1] = "".join(lines)
-    Path(f"some.{layout}").write_text("".join(texts))
-    assert dock("-o", f"poses.{layout}", of=f"some.{layout}") == SOME_SKIPPED
-    (error,) = table("poses.errors.tsv")
-    assert error["record"] == "2"
-    assert "the coordinates are beyond ±100000 Å" in error["reason"]
-    assert len(table("poses.scores.tsv")) == len(some) - 1
-
-
-@pytest.mark.parametrize("count", [2, 40])
-def test_dock__takes_files_of_pdbqt_that_were_joined(dock: Dock, library: Path, count: int) -> None:
-    some = (molecules(library / "ligands.sdf") * 2)[:count]
-    texts = [re.sub(r"MODEL \d+\n|ENDMDL\n", "", pdbqt(i, each)) for i, each in enumerate(some)]
-    Path("some.pdbqt").write_text("".join(texts))
-    assert dock("-o", "poses.pdbqt", of="some.pdbqt") == 0
-    rows = table("poses.scores.tsv")
-    assert [int(row["atoms"]) for row in rows] == [len(each.rows) for each in some]
-    named = [each.name if i % 3 else f"some_{i + 1}" for i, each in enumerate(some)]
-    assert [row["ligand"] for row in rows] == ["some", *named[1:]]
 
 
 def test_output__among_the_ligands_is_refused(dock: Dock, library: Path) -> None:

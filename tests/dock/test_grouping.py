@@ -155,7 +155,7 @@ def test_run__of_ligands_larger_than_the_box_says_so(
         ("--conformers 3 --in-place", "conformers is for a whole box"),
         ("--group-by smiles --in-place", "group_by is for a whole box"),
         ("--conformers 3 --group-by title --step 1", "conformers makes every record a ligand"),
-        ("--conformers 3", "and rotations asks for another search: give step, too"),
+        ("--conformers 3", "and rotations asks for another search: give step, or leave"),
         ("--refine rigid --in-place", "refine is for a whole box, and in_place asks for another"),
         ("--reference none.sdf --step 1", r"none\.sdf"),
     ],

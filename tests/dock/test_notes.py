@@ -9,26 +9,8 @@ from support.docked import COUNT, Dock, table
 
 import multigpu
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
-from multigpu.workloads.dock.notes import search_notes
-from multigpu.workloads.dock.options import DockOptions
-from multigpu.workloads.dock.search import search_of
 
 pytestmark = pytest.mark.process  # runs whole jobs
-
-
-def test_search__that_takes_hours_is_estimated(library: Path) -> None:
-    def poses(**options: Any) -> int:
-        return search_of(
-            DockOptions(**options), read_pocket(str(library / "pocket.npz")), None
-        ).stop
-
-    (note,) = search_notes(poses(precision=0.17))
-    assert note.startswith("9,501,187,032 poses of each ligand are tried: about 2.5 hours of a CPU")
-    assert "core, or 0.79 seconds of a GPU (precision is in degrees" in note
-    assert list(search_notes(poses())) == []
-    (note,) = search_notes(1 << 40, is_whole_box=True)
-    assert note.startswith("1,099,511,627,776 poses of each ligand are in the box: about 2.9 hours")
-    assert "precision" not in note
 
 
 @pytest.mark.parametrize("kind", ["scores", "rounded", "turned", "walls"])
@@ -48,18 +30,16 @@ def test_grid__of_energies_is_noted(
     assert ("if they are energies, turn their sign" in caplog.text) is (kind in ("turned", "walls"))
 
 
-def test_dock__notes_centroids_and_atoms_outside_of_the_grid(
+def test_dock__notes_atoms_outside_of_the_grid(
     dock: Dock, caplog: pytest.LogCaptureFixture
 ) -> None:
     dock("-o", "poses.sdf", "--center", "0,0,28.625")
-    assert caplog.messages[0] == "multigpu: the center lies 20 Å outside of the grid"
     assert caplog.messages[-1].startswith(f"multigpu: the best poses of {COUNT} of {COUNT} ligands")
+    assert "center" not in caplog.text
     Path("far.xyz").write_text("1\nnear\nC 0 0 0\n1\nfar\nC 18.625 0 0\n")
     dock("-o", "poses.sdf", of="far.xyz")
-    beside, reaching = caplog.messages[-2:]
-    assert "--center 0,0,0 puts all in its middle" in beside
-    assert "1 of 2 ligands has its centroid outside of the grid, up to 10 Å (far)" in beside
-    assert "of 1 of 2 ligands have atoms outside of the grid, up to 1 (far)" in reaching
+    assert "of 1 of 2 ligands have atoms outside of the grid, up to 1 (far)" in caplog.messages[-1]
+    assert caplog.messages[-1].endswith("; --center 0,0,0 puts all in its middle")
 
 
 # ---- atoms outside of the grid -----------------------------------------------------------------
@@ -95,9 +75,8 @@ def test_autogrid__finds_the_pose_with_the_fewest_atoms_outside(maps: str, bioti
     assert counts[None] == counts["penalty"] < counts["clamp"]
 
 
-@pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
-def test_table__counts_atoms_outside_in_its_last_column(dock: Dock, several: bool) -> None:
-    Path("some.xyz").write_text("2\na\nC 0 0 0\nC 99 0 0\n" * (40 if several else 1))
+def test_table__counts_atoms_outside_in_its_last_column(dock: Dock) -> None:
+    Path("some.xyz").write_text("2\na\nC 0 0 0\nC 99 0 0\n" * 2)
     assert dock("-o", "poses.xyz", "--scores", "scores.tsv", of="some.xyz") == 0
     rows = table("scores.tsv")
     assert list(rows[0])[-2:] == ["source", "atoms_outside"]

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,14 +53,6 @@ def plan_of(chunk_bytes: int, chunk_ligands: int, **more: int) -> dock_plan.Dock
         lanes=2,
         **more,
     )
-
-
-def test_plan__host_memory_grows_with_the_chunks_in_progress() -> None:
-    few = plan_of(1 << 20, 100, process_chunks=2, threads=2)
-    many = replace(few, process_chunks=8, threads=8)
-    assert dock_plan.PROGRAM_BYTES + 2 * 11 * (1 << 20) < few.host_bytes < many.host_bytes
-    top = replace(few, top=5)
-    assert top.host_bytes > few.host_bytes + 4 * 12 * (1 << 20)
 
 
 @pytest.mark.parametrize(

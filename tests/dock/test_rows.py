@@ -3,7 +3,7 @@
 import numpy as np
 from support.docked import rows_with
 
-from multigpu.workloads.dock.rows import ENERGIES, as_tsv, formats_of, to_arrow
+from multigpu.workloads.dock.rows import ENERGIES, SCORES, as_tsv, to_arrow
 
 
 def test_scores__as_text_read_back_equal_and_show_no_negative_zeros() -> None:
@@ -22,7 +22,7 @@ def test_scores__as_text_read_back_equal_and_show_no_negative_zeros() -> None:
 
 def test_scores__in_arrow_have_full_precision_and_no_angles_where_there_are_none() -> None:
     table = to_arrow([rows_with(score=np.array([1 / 3, 2 / 3]))])
-    assert table.column_names == [*formats_of(energies=False)]
+    assert table.column_names == [*SCORES]
     found = table.to_pydict()
     assert found["score"] == [1 / 3, 2 / 3]
     assert found["alpha"] == [0.0, None]

@@ -6,7 +6,7 @@ from support.docked import rows_with
 
 from multigpu.workloads.dock import stats
 from multigpu.workloads.dock.rows import ROW_COLUMNS, PoseBatch
-from multigpu.workloads.dock.stats import DockStats, Listing, Outliers, are_far
+from multigpu.workloads.dock.stats import Listing, Outliers, are_far
 
 
 def test_outliers__are_none_where_little_is_known() -> None:
@@ -17,12 +17,6 @@ def test_outliers__are_none_where_little_is_known() -> None:
 def test_outliers__are_beyond_the_fences_the_farthest_first() -> None:
     values = np.append(np.arange(101.0), [-400.0, 600.0, 999.0, 150.0])
     assert Outliers.of(values) == ([103, 102, 101], [999.0, 600.0, -400.0], 51.0)
-
-
-def test_names__are_found_by_number() -> None:
-    lines, scores = ["a\nb", "", "c"], [np.zeros(2), np.zeros(0), np.zeros(1)]
-    about = DockStats(lines=lines, scores=scores)
-    assert [about.name(i) for i in range(3)] == ["a", "b", "c"]
 
 
 TEXTS = ("ligand", "source")

@@ -357,7 +357,7 @@ def _ligands(name: str, content: bytes, folder: Path) -> Format:
     path.write_bytes(content)
     typed = folder.name.endswith("_on_maps")
     grid = _maps(folder) if typed else _pocket(folder)
-    poses = (name, "sdf", "pdb")
+    poses = (name, "sdf")
     return Format(path, content, partial(_dock, path, grid, *poses), is_text=True)
 
 

@@ -25,20 +25,6 @@ A-17
 
 $$$$
 """
-ACID = """acid
-  test
-
-  4  3  0  0  0  0  0  0  0  0999 V2000
-    0.0000    0.0000    0.0000 C   0  0
-    1.2000    0.0000    0.0000 O   0  0
-   -0.6000    1.1000    0.0000 O   0  5
-   -0.8000   -1.2000    0.0000 C   0  0
-  1  2  2  0
-  1  3  1  0
-  1  4  3  0
-M  END
-$$$$
-"""
 V3000 = b"""big
   test              3D
 
@@ -111,13 +97,9 @@ def mol2(
     types: str,
     bonds: str,
     charges: Sequence[float | str] = (),
-    more: str = "",
     places: Sequence[Sequence[float]] = (),
 ) -> bytes:
-    """Bonds as in `1-2:ar`, single ones without an order; atoms in a row, uncharged, if not said.
-
-    more: sections between atoms and bonds
-    """
+    """Return bonds as in `1-2:ar`, or single ones; uncharged atoms in a row, if not said."""
     kinds = types.split()
     said = charges or ["0"] * len(kinds)
     where = places or [(1.5 * i, 0, 0) for i in range(len(kinds))]
@@ -128,7 +110,7 @@ def mol2(
     rows = [re.sub("[-:]", " ", bond if ":" in bond else f"{bond}:1") for bond in bonds.split()]
     joined = "".join(f"{i} {row}\n" for i, row in enumerate(rows, 1))
     head = f"@<TRIPOS>MOLECULE\nx\n{len(atoms)} {len(rows)}\nSMALL\nUSER_CHARGES\n\n"
-    return f"{head}@<TRIPOS>ATOM\n{''.join(atoms)}{more}@<TRIPOS>BOND\n{joined}".encode()
+    return f"{head}@<TRIPOS>ATOM\n{''.join(atoms)}@<TRIPOS>BOND\n{joined}".encode()
 
 
 def posed(text: bytes, layout: str, fmt: str = "") -> str:
@@ -150,8 +132,3 @@ def charges_in(sdf: str, sanitize: bool = False) -> dict[int, int]:
     assert molecule is not None, "RDKit makes no sense of it"
     charges = {atom.GetIdx() + 1: atom.GetFormalCharge() for atom in molecule.GetAtoms()}
     return {atom: charge for atom, charge in charges.items() if charge}
-
-
-def ends_in(pdb: str) -> list[str]:
-    """Elements and charges, the last columns of atoms."""
-    return [line[76:] for line in pdb.splitlines() if line.startswith("HETATM")]

@@ -14,7 +14,7 @@ from multigpu.kernels.rotation.cuda import (
     variant_options,
 )
 from multigpu.kernels.rotation.refine import pattern
-from multigpu.kernels.rotation.types import Field, Ligands, Placements, check
+from multigpu.kernels.rotation.types import Field, Ligands, Placements
 
 _PLACED = ("bodies", "matrices", "centroids", "origin", "directions")
 _START = np.dtype([*LIGANDS.descr, *((name, POINTER) for name in _PLACED)])
@@ -37,7 +37,6 @@ class Refiner:
 
     def refine(self, bodies: Ligands, found: Placements) -> Placements:
         """Return what `reference.Refiner.refine` does."""
-        check(self.field, bodies)
         if not len(found):
             return found
         climb = kernel("refine/refine.cu", "climb", self._options[bodies.channels.shape[1]])

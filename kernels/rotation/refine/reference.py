@@ -12,7 +12,7 @@ from multigpu.kernels.rotation.reference import scores_at
 from multigpu.kernels.rotation.refine import pattern
 from multigpu.kernels.rotation.refine.pattern import GROUPS, TRIALS, directions
 from multigpu.kernels.rotation.rotations import Floats, Indices
-from multigpu.kernels.rotation.types import Field, Ligands, Placements, check
+from multigpu.kernels.rotation.types import Field, Ligands, Placements
 
 AT_ONCE = 64  # placements that climb in step, each by itself
 
@@ -28,7 +28,6 @@ class Refiner:
 
         No rigid move of up to 0.02 Å and 0.2° from there raises the score by more than 0.01.
         """
-        check(self.field, bodies)
         parts = [found.take(slice(k, k + AT_ONCE)) for k in range(0, len(found), AT_ONCE)]
         return Placements.chained([self._climb(bodies, part) for part in parts] or [found])
 

@@ -11,8 +11,8 @@ import numpy as np
 from multigpu.kernels.rotation import cpu_poses
 from multigpu.kernels.rotation.cpu_poses import Body, field_arrays
 from multigpu.kernels.rotation.rotations import Floats, Indices
-from multigpu.kernels.rotation.shortlist import MOST_LISTED, Shortlist
-from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch, check
+from multigpu.kernels.rotation.thinning import MOST_LISTED, Shortlist
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch
 from multigpu.kernels.rotation.whole_box import bounds, cpu_blocks
 from multigpu.kernels.rotation.whole_box.cpu_blocks import BlockLists, BlockTables
 
@@ -32,7 +32,6 @@ class BandSearcher:
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
         """Return the poses of each ligand, as `BandFinder.best` says."""
-        check(self.field, bodies)
         borders = np.flatnonzero(np.diff(ligand_of, prepend=-1, append=-2))
         found = [
             LigandBlocks(self, bodies[begin:end]).best().moved(begin)

@@ -22,10 +22,10 @@ docs/dock.md has the proof. Of this backend are:
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import cupy
 import numpy as np
@@ -57,7 +57,6 @@ from multigpu.kernels.rotation.types import (
     Ligands,
     Poses,
     PoseSearch,
-    check,
 )
 from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of, rounding
 
@@ -97,8 +96,6 @@ _BODIES = np.dtype([("moments", POINTER), ("targets", POINTER), ("count", "<u4")
 _LISTED = np.dtype([("pose", "<i8"), ("score", "<f8"), ("body", "<u4"), ("_", "<u4")])
 _FOUND = np.dtype([("best", "<u8"), ("count", "<u8")])
 
-T = TypeVar("T")
-
 
 class BandSearcher:
     """Finds the poses of ligands within a band below the best, on the current device.
@@ -126,7 +123,6 @@ class BandSearcher:
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
         """Return what `reference.BandSearcher.best` does."""
-        check(self.field, bodies)
         borders = [*np.flatnonzero(np.diff(ligand_of, prepend=-1)).tolist(), len(bodies)]
         found = [Poses.none()]
         with self.there.device, self.there.stream():
@@ -143,25 +139,15 @@ class LigandSearch:
     def __init__(self, searcher: BandSearcher, bodies: Ligands) -> None:
         self._of, self._bodies = searcher, bodies
         self._kinds = kinds_of(searcher.field, searcher.search, bodies)
-        self._mapped = len(self._kinds.weights)
         top = searcher.search.top
         self._rounds = top if top <= MOST_ROUNDS else 0  # else the host chooses
         # The best score and the number of poses found, and those that are chosen.
         self._state = cupy.zeros(_FOUND.itemsize + self._rounds * LISTED_BYTES, np.uint8)
         if self._rounds:
-            self._with_memory(lambda search: search.choose(self._rounds))
+            self._search().choose(self._rounds)
 
-    def _with_memory(self, work: Callable[["BodySearch"], T]) -> T:
-        """Return the result of work with the maps of as many kinds as there is memory for."""
-        while True:
-            try:
-                about = (self._bodies, self._kinds, self._mapped, self._state)
-                return work(BodySearch(self._of, *about))
-            except cupy.cuda.memory.OutOfMemoryError:
-                self._mapped //= 2
-                if not self._mapped:
-                    raise
-            cupy.get_default_memory_pool().free_all_blocks()
+    def _search(self) -> "BodySearch":
+        return BodySearch(self._of, self._bodies, self._kinds, self._state)
 
     def poses(self) -> Poses:
         """Return the poses; of bodies numbered from 0."""
@@ -169,7 +155,8 @@ class LigandSearch:
         if self._rounds and state[: _FOUND.itemsize].view(_FOUND)["count"][0] <= self._of.found:
             taken = state[_FOUND.itemsize :].view(_LISTED)
             return _as_poses(taken[: np.flatnonzero(np.r_[taken["pose"], -1] < 0)[0]])
-        found = self._with_memory(lambda search: np.concatenate([*search.listed(0, search.items)]))
+        search = self._search()
+        found = np.concatenate([*search.listed(0, search.items)])
         found = found[found["score"] >= found["score"].max(initial=-np.inf) - self._of.width]
         ordered = _as_poses(found[np.lexsort((found["pose"], found["body"], -found["score"]))])
         return thinned(self._bodies, self._of.search, ordered, self._of.search.top)
@@ -210,7 +197,7 @@ class BodySearch:
     """
 
     def __init__(
-        self, searcher: BandSearcher, bodies: Ligands, kinds: AtomKinds, mapped: int, state: Any
+        self, searcher: BandSearcher, bodies: Ligands, kinds: AtomKinds, state: Any
     ) -> None:
         self._of, self._bodies, self._terms = searcher, bodies, bodies.channels.shape[1]
         field, search = searcher.field, searcher.search
@@ -224,7 +211,8 @@ class BodySearch:
         delta = float(place_errors(field, bodies, search).max())
         self._low, self._factor = delta * (delta > FARTHEST_OFF), 1 + 8 * (delta + TOLERANCE)
         self._windows = windows_of(field, search, 2 * self._low)
-        mapped = min(mapped, MOST_VALUES // int(map_sides(field.shape, self._windows[0]).prod()))
+        most = MOST_VALUES // int(map_sides(field.shape, self._windows[0]).prod())
+        mapped = min(len(kinds.weights), most)
         self._pools = self._make_maps(kinds, mapped)
         self._order_bodies(bodies, kinds, mapped)
         self._found = cupy.empty(searcher.found * LISTED_BYTES, np.uint8)

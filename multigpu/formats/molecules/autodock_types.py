@@ -43,7 +43,6 @@ PATTERNS = {
 }
 NO_CHARGES = b"NO_CHARGES"
 MOST_RINGS = 1_000
-NO_MAP = "no map of atom type"
 # Meeko opens macrocycles to bend them: the two carbons of a broken bond are CG0 (then CG1, …), and
 # each has a pseudo atom G0 where the other one belongs. Only that pair attracts each other; to the
 # receptor a CG0 is a C, and a G0 is nothing.
@@ -87,7 +86,9 @@ def require_maps(types: Collection[str], maps: Collection[str], hint: str = "") 
     """Raise MoleculeError that names the types without map, "" aside, and ends with a hint."""
     if missing := sorted({*types} - {*maps, ""}):
         names = ", ".join(maps)
-        raise MoleculeError(f"{NO_MAP} {', '.join(missing)}: the pocket has {names}{hint}")
+        raise MoleculeError(
+            f"no map of atom type {', '.join(missing)}: the pocket has {names}{hint}"
+        )
 
 
 def type_seen(kind: str, maps: Collection[str]) -> str:

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from multigpu.errors import quoted
@@ -21,22 +20,19 @@ MINIMISED = 100  # steps at most: bonds, angles and rings relax, the molecule do
 TABLE_END = b"M  END"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conformers:
+class Conformers(NamedTuple):
     """Conformers of one molecule.
 
     records  in SDF, with all hydrogens
     strains  MMFF94 energy of each above the lowest, kcal/mol, minimised; NaN without parameters
     atoms    of each
     left     atoms in other fragments of the molecule, which are left out
-    error    why there are none: then `records` has what they should be made of
     """
 
     records: Sequence[bytes]
     strains: Sequence[float]
-    atoms: int = 0
-    left: int = 0
-    error: str = ""
+    atoms: int
+    left: int
 
 
 def make_conformers(text: bytes, layout: str, count: int) -> Conformers:

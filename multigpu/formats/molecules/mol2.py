@@ -1,7 +1,7 @@
-"""MOL2 of Tripos: borders, parser and writer; `sybyl` knows its bonds."""
+"""MOL2 of Tripos: borders, parser and writer; `bond_orders` knows its bonds."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from multigpu.errors import quoted
 from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.autodock_types import types_by_sybyl
+from multigpu.formats.molecules.bond_orders import mol2_graph
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.molecule import (
     AMIDE,
@@ -19,12 +20,9 @@ from multigpu.formats.molecules.molecule import (
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.sybyl import bond_graph
 
 SECTION = b"@<TRIPOS>"
 MOLECULE = SECTION + b"MOLECULE"
-ATTRIBUTES = b"UNITY_ATOM_ATTR"
-NUMBER = re.compile(rb"[+-]?\d+")
 BOND_ORDERS = {b"1": 1, b"2": 2, b"3": 3, b"ar": AROMATIC, b"am": AMIDE}
 POSE_COMMENT = b"# multigpu "
 
@@ -83,7 +81,6 @@ def parse(lines: list[bytes]) -> Molecule:
         types=types,
         charges=np.array(charges),
         bonds=bonds,
-        formal=_stated_charges(lines, numbers),
         # The head of ions says that they have no bonds.
         bonds_are_complete=bool(bonds) or (len(counts) > 1 and not counts[1].strip(b"0")),
     )
@@ -96,8 +93,6 @@ def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
     atoms = [fields.TOKEN.sub(b"%d" % k, lines[row], count=1) for k, row in enumerate(rows, 1)]
     bonds = [line.split() for _, line in _section(lines, b"BOND")]
     bonds = [[*w[:1], number[w[1]], number[w[2]], *w[3:]] for w in bonds if w[1] in number]
-    charges = molecule.formal
-    stated = [(k, charges[atom]) for k, atom in enumerate(kept, 1) if atom in charges]
     place = _head(lines)
     head = lines[place.start - 1 : place.stop] or [MOLECULE + b"\n", b"\n"]
     head[2:3] = [b" %d %d\n" % (len(kept), len(bonds))]
@@ -105,22 +100,7 @@ def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
         *(fields.end_with_newline(line) for line in head),
         *(SECTION + b"ATOM\n", *map(fields.end_with_newline, atoms)),
         *(SECTION + b"BOND\n", *(b" ".join(words) + b"\n" for words in bonds)),
-        *([SECTION + ATTRIBUTES + b"\n"] * bool(stated)),
-        *(b"%d 1\ncharge %d\n" % each for each in stated),
     ]
-
-
-def _stated_charges(lines: list[bytes], numbers: Mapping[bytes, int]) -> dict[int, int]:
-    """Return the formal charges of atoms in the section of attributes; numbers: from 1."""
-    found: dict[int, int] = {}
-    atom = 0
-    for _, line in _section(lines, ATTRIBUTES):
-        words = line.split()
-        if len(words) == 2 and words[0] == b"charge" and atom:
-            found[atom - 1] = int(words[1]) if NUMBER.fullmatch(words[1]) else 0
-        elif len(words) == 2 and words[0].isdigit():
-            atom = numbers.get(words[0], 0)
-    return found
 
 
 def _section(lines: list[bytes], section: bytes) -> Iterator[tuple[int, bytes]]:
@@ -175,8 +155,7 @@ MOL2 = LigandFormat(
     parse=parse,
     read_name=read_name,
     rewrite=rewrite,
-    build=None,
     keep_atoms=keep_atoms,
-    bond_graph=bond_graph,
+    bond_graph=mol2_graph,
     atom_types=types_by_sybyl,
 )

@@ -101,7 +101,6 @@ class LigandFormat:
     read_name   record → the name it gives its molecule, even where the rest of it is wrong
     rewrite     molecule of this format, name for a record without one, positions, notes → record
                 of the pose, which keeps everything else
-    build       the same for a molecule of any other format; None: poses of others are not written
     keep_atoms  molecule, some of its atoms → lines of its record with these atoms only
     bond_graph  molecule → bonds with orders, and formal charges
     atom_types  molecule → AutoDock's types and charges; None: the format says too little
@@ -109,7 +108,6 @@ class LigandFormat:
     has_polar_hydrogens_only  whether molecules come without the hydrogens of their carbons
     fewest_flat_atoms  record → from how many atoms with one z on it is a drawing
     pseudo_types  atom types that stand for no atom, and are in no other format
-    has_places  whether records have coordinates, so that poses can be written
     has_poses   whether poses are written in it
     """
 
@@ -120,7 +118,6 @@ class LigandFormat:
     parse: Callable[[list[bytes]], Molecule]
     read_name: Callable[[bytes], str]
     rewrite: PoseWriter
-    build: PoseWriter | None
     keep_atoms: Callable[[Molecule, Sequence[int]], list[bytes]]
     bond_graph: Callable[[Molecule], BondGraph]
     atom_types: Callable[[Molecule], AtomTypes] | None = None
@@ -128,7 +125,6 @@ class LigandFormat:
     has_polar_hydrogens_only: bool = False
     fewest_flat_atoms: Callable[[bytes], float] = lambda _: FEWEST_FLAT
     pseudo_types: frozenset[str] = frozenset()
-    has_places: bool = True
     has_poses: bool = True
 
 

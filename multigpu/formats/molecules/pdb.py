@@ -9,7 +9,6 @@ from multigpu.formats.molecules import fields
 from multigpu.formats.molecules.bonds import graph_by_valence
 from multigpu.formats.molecules.elements import ELEMENTS, FEW_WORDS, element_of
 from multigpu.formats.molecules.molecule import (
-    AROMATIC,
     Bond,
     FormalCharges,
     LigandFormat,
@@ -23,7 +22,6 @@ SERIAL, ATOM_NAME, LOCATION = slice(6, 11), slice(12, 16), slice(16, 17)
 RESIDUE, LABEL, OCCUPANCY = slice(21, 27), slice(6, 27), slice(54, 60)
 ELEMENT, CHARGE = slice(76, 78), slice(78, 80)
 PARTNERS = [slice(at, at + 5) for at in range(11, 31, 5)]  # columns of CONECT
-OTHERS = slice(31, None)  # of CONECT in old files: hydrogen bonds and salt bridges
 ATOM_WORDS = (b"ATOM  ", b"HETATM")
 ABOUT_ATOMS = (b"ANISOU", b"SIGATM", b"SIGUIJ")  # with the label of the atom
 ATOM = re.compile(rb"^(ATOM  |HETATM)", re.MULTILINE)
@@ -32,7 +30,6 @@ MODEL_ENDS = (b"ENDMDL", b"END\n", b"END\r", b"END ")
 NAME = re.compile(rb"(?<![^\r\n])REMARK[^\r\n]*?Name = ([^\r\n]*)")
 SIGNED = re.compile(rb"(\d)([+-])|([+-])(\d)")
 FULL_NAME = 4  # letters of an atom's name
-LARGEST_CHARGE = 9
 MOST_ORDER = 3  # of a bond
 POSE_REMARK = "REMARK multigpu "
 # Lines that a pose does not keep.
@@ -141,7 +138,7 @@ def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
 
 
 def _drop_atoms(lines: list[bytes], rows: Sequence[int], dropped: set[int]) -> list[bytes]:
-    """Return all lines, those about dropped atoms empty, and CONECT without them.
+    """Return all lines; those about dropped atoms, and CONECT that names one, are empty.
 
     rows: of all atoms.
     """
@@ -151,30 +148,15 @@ def _drop_atoms(lines: list[bytes], rows: Sequence[int], dropped: set[int]) -> l
     gone = _serials(lines, dropped) - _serials(lines, set(rows) - dropped)
     found = []
     for row, line in enumerate(lines):
-        if row in dropped or (line.startswith(ABOUT_ATOMS) and line[LABEL] in labels):
-            line = b""
-        found.append(_conect_without(line, gone) if line.startswith(b"CONECT") else line)
+        is_gone = row in dropped or (line.startswith(ABOUT_ATOMS) and line[LABEL] in labels)
+        if line.startswith(b"CONECT"):
+            is_gone = not gone.isdisjoint(line[part].strip() for part in (SERIAL, *PARTNERS))
+        found.append(b"" if is_gone else line)
     return found
 
 
 def _serials(lines: Sequence[bytes], rows: Iterable[int]) -> set[bytes]:
     return {lines[row][SERIAL].strip() for row in rows} - {b""}
-
-
-def _conect_without(line: bytes, gone: set[bytes]) -> bytes:
-    """Return a CONECT without atoms that are gone; empty where no bond is left."""
-    content = line.rstrip()
-    partners = [content[part] for part in PARTNERS]
-    kept = [partner for partner in partners if partner.strip() not in gone]
-    if content[SERIAL].strip() in gone:
-        return b""
-    if kept == partners:
-        return line
-    body, others = b"".join(kept), content[OTHERS]
-    if not body.strip():
-        return b""
-    width = OTHERS.start - PARTNERS[0].start if others else 0
-    return content[: PARTNERS[0].start] + body.ljust(width) + others + line[len(content) :]
 
 
 def _occupancy(line: bytes) -> int:
@@ -223,51 +205,6 @@ def remarks(name: str, notes: PoseNotes) -> bytes:
     return "".join(lines).encode()
 
 
-def build(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
-    """Return a pose of a molecule of another format."""
-    bonds, charges = molecule.format.bond_graph(molecule)
-    atoms = atom_lines(molecule.elements, positions)
-    lines = [
-        f"{line}          {element.upper():>2}{_charge_columns(charges.get(i, 0))}\n"
-        for i, (line, element) in enumerate(zip(atoms, molecule.elements, strict=True))
-    ]
-    lines += _conect(bonds)
-    return remarks(molecule.name or name, notes) + "".join(lines).encode()
-
-
-def atom_lines(elements: Sequence[str], positions: Positions) -> list[str]:
-    """Return the lines of atoms up to the temperature factor."""
-    counts: Counter[str] = Counter()
-    lines = []
-    for i, (element, place) in enumerate(zip(elements, positions.tolist(), strict=True), 1):
-        counts[element] += 1
-        atom = f"{element.upper():>2}{counts[element]}"[:FULL_NAME]
-        columns = fields.format_place(place, 8, 3)
-        lines.append(f"HETATM{i % 100000:5d} {atom:<4} LIG A   1    {columns}  1.00  0.00")
-    return lines
-
-
-def _charge_columns(charge: int) -> str:
-    """Return columns 79 and 80; empty where there is no charge, or it has no room."""
-    sign = "-" if charge < 0 else "+"
-    return f"{abs(charge)}{sign}" if 0 < abs(charge) <= LARGEST_CHARGE else ""
-
-
-def _conect(bonds: Sequence[Bond]) -> list[str]:
-    """Return lines of CONECT: a double bond has the partner twice, an aromatic one once."""
-    partners: dict[int, list[int]] = {}
-    for a, b, order in bonds:
-        times = 1 if order >= AROMATIC else order
-        partners.setdefault(a, []).extend([b + 1] * times)
-        partners.setdefault(b, []).extend([a + 1] * times)
-    lines = []
-    for a, found in sorted(partners.items()):
-        for at in range(0, len(found), 4):
-            row = "".join(f"{b:5d}" for b in found[at : at + 4])
-            lines.append(f"CONECT{a + 1:5d}{row}\n")
-    return lines
-
-
 PDB = LigandFormat(
     name="pdb",
     suffixes=(".pdb", ".ent"),
@@ -276,7 +213,6 @@ PDB = LigandFormat(
     parse=parse,
     read_name=read_name,
     rewrite=rewrite,
-    build=build,
     keep_atoms=keep_atoms,
     bond_graph=graph_by_valence,
     has_models=True,

@@ -1,4 +1,4 @@
-"""PDBQT of AutoDock: PDB with charges and atom types. `pdbqt_bonds` finds its bonds."""
+"""PDBQT of AutoDock: PDB with charges and atom types. `bond_orders` finds its bonds."""
 
 import re
 
@@ -8,13 +8,13 @@ from multigpu.formats.molecules.autodock_types import (
     PSEUDO_TYPES,
     types_in_file,
 )
+from multigpu.formats.molecules.bond_orders import pdbqt_graph
 from multigpu.formats.molecules.elements import element_of
 from multigpu.formats.molecules.molecule import (
     LigandFormat,
     Molecule,
     MoleculeError,
 )
-from multigpu.formats.molecules.pdbqt_bonds import bond_graph
 
 CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
 ROOTS = (b"ROOT\n", b"ROOT\r", b"ROOT ")
@@ -106,9 +106,8 @@ PDBQT = LigandFormat(
     parse=parse,
     read_name=pdb.read_name,
     rewrite=pdb.rewrite,
-    build=None,
     keep_atoms=pdb.keep_atoms,
-    bond_graph=bond_graph,
+    bond_graph=pdbqt_graph,
     atom_types=types_in_file,
     has_models=True,
     has_polar_hydrogens_only=True,

@@ -1,8 +1,8 @@
-"""Poses as text: the ligand's own record with new coordinates, or the molecule in another format.
+"""Poses as text: the ligand's own record with new coordinates, or the molecule in SDF.
 
-In its own format a record keeps all that stands in it. In another one it keeps atoms, order,
-elements, coordinates, bonds and charges where both formats have them. Notes on the pose go where
-the format has room for them: data items, remarks, comments.
+In its own format a record keeps all that stands in it. In SDF it keeps atoms, order, elements,
+coordinates, bonds and charges. Notes on the pose go where the format has room for them: data items,
+remarks, comments.
 """
 
 from dataclasses import replace
@@ -11,17 +11,17 @@ from multigpu.errors import UsageError, quoted
 from multigpu.formats.molecules.bonds import bonds_of
 from multigpu.formats.molecules.elements import is_element
 from multigpu.formats.molecules.molecule import (
-    BondGraph,
+    Bond,
     Molecule,
     MoleculeError,
     PoseNotes,
     Positions,
 )
-from multigpu.formats.molecules.registry import FORMATS, POSE_FORMATS, SUFFIXES
-from multigpu.formats.molecules.sdf import SDF, build
+from multigpu.formats.molecules.registry import POSE_FORMATS, SUFFIXES
+from multigpu.formats.molecules.sdf import NO_ELEMENT, SDF, build
 from multigpu.formats.storage.suffixes import uncompressed_suffix
 
-ANY_ORDER = 8  # of SDF's bonds
+ANY_ORDER = 8  # of a bond, as SDF has it
 
 
 def format_of(path: str) -> str:
@@ -47,48 +47,49 @@ def render(
     """
     if fmt == molecule.format.name:
         return molecule.format.rewrite(molecule, name, positions, notes)
-    write = FORMATS[fmt].build
-    if write is None:
+    if fmt != SDF.name:
         only = fmt.upper()
         raise MoleculeError(f"poses in {only} can be written of {only} only: choose .sdf")
-    molecule, positions = _without_pseudo_atoms(molecule, positions)
+    real = _real_atoms(molecule)
+    molecule, positions = _part(molecule, real), positions[real]
     for number, symbol in enumerate(molecule.elements, 1):
         if not is_element(symbol):
             raise MoleculeError(
                 f"atom {number} is {quoted(symbol)}, which is no element: its poses can be written"
                 f" in its own format only, choose .{molecule.format.name}"
             )
-    return write(molecule, name, positions, notes)
+    return build(molecule, name, positions, notes)
 
 
-def render_drawing(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
-    """Return a pose in SDF to be drawn, whatever format was chosen; see `render`.
+def drawing_of(molecule: Molecule) -> tuple[list[int], list[str], list[Bond]]:
+    """Return which atoms of a molecule are drawn, their elements, and bonds between them.
 
-    Atoms that are no element are `*`, as SDF has them. Bonds of unknown order
-    are drawn as such.
+    Atoms that are no element are `*`. Bonds of unknown order are drawn as such.
     """
-    if molecule.format is SDF:
-        return SDF.rewrite(molecule, name, positions, notes)
-    molecule, positions = _without_pseudo_atoms(molecule, positions)
+    drawn = _real_atoms(molecule)
+    part = _part(molecule, drawn)
     try:
-        return build(molecule, name, positions, notes)
+        bonds = part.format.bond_graph(part).bonds
     except MoleculeError:
-        unknown = [(a, b, ANY_ORDER) for a, b, _ in bonds_of(molecule)]
-        return build(molecule, name, positions, notes, BondGraph(unknown, {}))
+        bonds = [(a, b, ANY_ORDER) for a, b, _ in bonds_of(part)]
+    elements = [each if is_element(each) else NO_ELEMENT for each in part.elements]
+    return drawn, elements, [*bonds]
 
 
-def _without_pseudo_atoms(molecule: Molecule, positions: Positions) -> tuple[Molecule, Positions]:
-    """Return a molecule without what only AutoDock has: glue of opened macrocycles, its waters."""
-    pseudo = molecule.format.pseudo_types
-    if pseudo.isdisjoint(molecule.types):
-        return molecule, positions
-    real = [i for i, kind in enumerate(molecule.types) if kind not in pseudo]
-    kept = replace(
+def _real_atoms(molecule: Molecule) -> list[int]:
+    """Return all atoms but what only AutoDock has: glue of opened macrocycles, its waters."""
+    pseudo, kinds = molecule.format.pseudo_types, molecule.types or molecule.elements
+    return [i for i, kind in enumerate(kinds) if kind not in pseudo]
+
+
+def _part(molecule: Molecule, atoms: list[int]) -> Molecule:
+    if len(atoms) == len(molecule.elements):
+        return molecule
+    return replace(
         molecule,
-        rows=[molecule.rows[i] for i in real],
-        positions=molecule.positions[real],
-        elements=[molecule.elements[i] for i in real],
-        types=[molecule.types[i] for i in real],
-        charges=molecule.charges[real],
+        rows=[molecule.rows[i] for i in atoms],
+        positions=molecule.positions[atoms],
+        elements=[molecule.elements[i] for i in atoms],
+        types=[molecule.types[i] for i in atoms],
+        charges=molecule.charges[atoms],
     )
-    return kept, positions[real]

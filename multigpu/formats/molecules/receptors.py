@@ -29,32 +29,24 @@ from multigpu.kernels.maps import Receptor
 CIF = "cif"
 LAYOUTS = {suffix: each.name for each in (PDBQT, PDB) for suffix in each.suffixes}
 LAYOUTS |= {".cif": CIF, ".mmcif": CIF}
-MARKS = {  # in the content of files without these suffixes; the first that is found
-    CIF: re.compile(rb"^(data_|_atom_site\.)", re.MULTILINE),
-    PDBQT.name: re.compile(rb"^(ATOM  |HETATM).{60} *[+-]?\d+\.\d+ +[A-Z]", re.MULTILINE),
-    PDB.name: pdb.ATOM,
-}
 CURE = "prepare it, as with `mk_prepare_receptor.py -i IN.pdb -o OUT -p`, or give its PDB"
 Residues = Mapping[str, Sequence[bytes]]  # lines of the atoms of each, by `residue_name`
 NAMES = slice(17, 20), slice(21, 22), slice(22, 27)  # columns of a residue, its chain and number
-NUMBER = slice(22, 26)  # of a residue
 WATERS = {"HOH", "WAT", "DOD", "H2O", "TIP"}
 HYDROGEN = re.compile(rb"^.{76} [HD]", re.MULTILINE)  # by its element
 RING_HYDROGEN = re.compile(rb"^.{12} (HD1|HE2) ", re.MULTILINE)  # of histidine, by its name
 INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with it elsewhere"
 
 
-def _layout(path: str, start: bytes) -> str:
-    if suffix := suffix_of(Path(path).name, RECEPTORS):
-        return LAYOUTS[suffix]
-    return next((layout for layout, mark in MARKS.items() if mark.search(start)), "")
+def _layout(path: str, _: bytes) -> str:
+    return LAYOUTS.get(suffix_of(Path(path).name, RECEPTORS), "")
 
 
 RECEPTORS = FileKind(
     name="receptor",
     suffixes=tuple(LAYOUTS),
     layout=_layout,
-    unknown="no receptor by its name or content (.pdbqt, .pdb, .ent, .cif, .mmcif)",
+    unknown="no receptor by its name (.pdbqt, .pdb, .ent, .cif, .mmcif)",
 )
 
 
@@ -161,6 +153,7 @@ def prepare(
             block = gemmi.cif.read_string(content.decode("utf-8", "replace")).sole_block()
             structure = gemmi.make_structure_from_block(block)
         else:
+            PDB.parse(content.splitlines(keepends=True))  # which names a line that is wrong
             structure = gemmi.read_pdb_string(content)
         models = len(structure)
         del structure[1:]
@@ -180,8 +173,7 @@ def prepare(
                     raise MoleculeError(f"it has no atom type for {several(untyped)}")
                 text, _ = meeko.PDBQTWriterLegacy.write_string_from_polymer(polymer)
     except Exception as error:
-        where = "" if is_cif else _misplaced(content.splitlines())
-        raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}", where) from error
+        raise InputError(path, f"Meeko cannot prepare it: {first_line(error)}") from error
     prepared = text.encode().splitlines(keepends=True)
     note = "; ".join(_changes(before, _residues(prepared), middle))
     if not prepared:
@@ -196,16 +188,6 @@ def _untyped(polymer: Any) -> list[str]:
         for place, each in polymer.monomers.items()
         if each.molsetup and any(atom.atom_type is None for atom in each.molsetup.atoms)
     ]
-
-
-def _misplaced(lines: Sequence[bytes]) -> str:
-    """Return the first line of an atom whose columns are not PDB's; "" where all are."""
-    for row in pdb.atom_rows(lines):
-        try:
-            fields.parse_floats([lines[row][part] for part in (NUMBER, *pdb.PLACE)], row)
-        except MoleculeError:
-            return f"line {row + 1}"
-    return ""
 
 
 def _residues(lines: Sequence[bytes]) -> Residues:

@@ -17,7 +17,7 @@ from multigpu.formats.molecules.xyz import XYZ
 FORMATS: dict[str, LigandFormat] = {
     each.name: each for each in (MOL2, SDF, DLG, PDBQT, PDB, XYZ, SMILES)
 }
-POSE_FORMATS = [each for each in FORMATS.values() if each.has_places]
+POSE_FORMATS = [each for each in FORMATS.values() if each is not SMILES]
 SUFFIXES = {suffix: each for each in POSE_FORMATS for suffix in each.suffixes}
 
 

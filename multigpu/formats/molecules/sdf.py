@@ -1,8 +1,9 @@
-"""SDF with tables of V2000 and V3000."""
+"""SDF with tables of V2000; RDKit makes them of V3000."""
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from multigpu.errors import quoted
@@ -21,19 +22,17 @@ from multigpu.formats.molecules.molecule import (
     PoseNotes,
     Positions,
 )
+from multigpu.formats.optional import quiet_rdkit
 
 ROW_OF_COUNTS = 3
 LONGEST_HEAD = 12  # lines in which the one of the counts is looked for
 VERSION = re.compile(rb"V[23]000\s*$", re.MULTILINE)
-V30 = b"M  V30 "  # start of the lines of a V3000 table
-WORDS_TO_PLACE = 7  # of an atom of V3000: M V30 number type x y z
 PLACE = slice(0, 10), slice(10, 20), slice(20, 30)  # columns of an atom
 SYMBOL, CHARGE_CODE = slice(30, 34), slice(36, 39)
 CHARGE_CODES = {b"1": 3, b"2": 2, b"3": 1, b"5": -1, b"6": -2, b"7": -3}
-CHARGE_OF_V3000 = re.compile(rb"CHG=([+-]?\d{1,2})")
 DIMENSION = slice(20, 22)  # columns of the second line
 FEWEST_FLAT_IN_2D = 2  # atoms
-LARGEST_V2000 = 999  # atoms or bonds
+LARGEST = 999  # atoms or bonds
 CHARGES_A_LINE = 8
 NO_ELEMENT = "*"
 LAST_LINE = b"$$$$\n"
@@ -67,8 +66,8 @@ def parse(lines: list[bytes]) -> Molecule:
     if found and ROW_OF_COUNTS not in found:
         problem = "is line 4 in SDF: are there blank lines before the record?"
         raise MoleculeError(f"line {found[0] + 1} is its counts line, which {problem}")
-    read_table = _read_v3000 if b"V3000" in counts else _read_v2000
-    rows, positions, elements, bonds, formal = read_table(lines)
+    lines = _as_v2000(lines) if b"V3000" in counts else lines
+    rows, positions, elements, bonds, formal = _read_table(lines)
     return Molecule(
         format=SDF,
         name=fields.decode(lines[0]),
@@ -82,7 +81,7 @@ def parse(lines: list[bytes]) -> Molecule:
     )
 
 
-def _read_v2000(lines: list[bytes]) -> Table:
+def _read_table(lines: list[bytes]) -> Table:
     counts = lines[ROW_OF_COUNTS]
     atoms, bonds = fields.parse_integers((counts[0:3], counts[3:6]), ROW_OF_COUNTS)
     if min(atoms, bonds) < 0:
@@ -100,6 +99,22 @@ def _read_v2000(lines: list[bytes]) -> Table:
     end = _check_end(lines, first_bond + bonds)
     table = lines[first_bond + bonds : end]
     return rows, positions, elements, joined, _charges(table, [lines[row] for row in rows])
+
+
+def _as_v2000(lines: list[bytes]) -> list[bytes]:
+    """Return a record with its table of V3000 as one of V2000. Raises MoleculeError."""
+    end, graph = _check_end(lines, ROW_OF_COUNTS + 1) + 1, None
+    block = b"".join(lines[:end]).decode("utf-8", "replace")
+    with quiet_rdkit() as chem, suppress(ValueError, RuntimeError):
+        graph = chem.MolFromMolBlock(block, False, False, False)
+    if graph is None:
+        raise MoleculeError("RDKit does not read its table of V3000")
+    if max(graph.GetNumAtoms(), graph.GetNumBonds()) > LARGEST:
+        raise MoleculeError(f"it has more than {LARGEST} atoms or bonds: give PDB or MOL2")
+    with quiet_rdkit() as chem:
+        table = chem.MolToMolBlock(graph, False, -1, False).encode().splitlines()
+    newline = fields.newline_of(lines[0])
+    return [*lines[:3], *(line + newline for line in table[3:]), *lines[end:]]
 
 
 def _charges(table: Sequence[bytes], atoms: Sequence[bytes]) -> dict[int, int]:
@@ -126,74 +141,10 @@ def _check_end(lines: Sequence[bytes], begin: int) -> int:
     raise MoleculeError(f"it ends at line {len(lines)}, before its 'M  END'")
 
 
-def _read_v3000(lines: list[bytes]) -> Table:
-    rows: list[int] = []
-    places, elements, numbers, bonds, charges = [], [], {}, [], {}
-    for row, last, content in [*_read_section(lines, b"ATOM")]:
-        words = content.split()
-        if len(words) < 5:
-            raise MoleculeError(f"line {row + 1}: an atom needs a number, a type and a place")
-        for charge in filter(None, map(CHARGE_OF_V3000.fullmatch, words)):
-            charges[len(rows)] = int(charge[1])
-        numbers[words[0]] = len(rows) + 1
-        rows.append(row)
-        elements.append(element_of(fields.decode(words[1])))
-        places.append(fields.parse_floats(words[2:5], row))
-        # A place that goes on in other lines is put into the first one; its last word may go on.
-        first = lines[row].rstrip().removesuffix(b"-") + b"x"
-        if last > row and len(first.split()) <= WORDS_TO_PLACE:
-            whole = V30 + content + fields.newline_of(lines[row])
-            lines[row : last + 1] = [whole] + [b""] * (last - row)
-    for row, _, content in _read_section(lines, b"BOND"):
-        words = content.split()
-        if len(words) < 4:
-            raise MoleculeError(f"line {row + 1}: a bond needs a number, an order and two atoms")
-        a, b = (numbers.get(word, 0) for word in words[2:4])
-        (order,) = fields.parse_integers(words[1:2], row)
-        bonds.append(fields.check_bond(a, b, order, len(rows), row))
-    _check_end(lines, ROW_OF_COUNTS + 1)
-    return rows, fields.positions_of(places), elements, bonds, charges
-
-
-def _is_v3000(molecule: Molecule) -> bool:
-    return molecule.format is SDF and b"V3000" in molecule.lines[ROW_OF_COUNTS]
-
-
 def read_name(text: bytes) -> str:
     """Return the first line."""
     lines = text.splitlines()
     return fields.decode(lines[0]) if lines else ""
-
-
-# ---- lines of V3000 ---------------------------------------------------------------------------
-
-
-def _read_section(lines: Sequence[bytes], name: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield what `_join_lines` does of a block of the molecule.
-
-    Blocks within others than CTAB are not of the molecule: those of RGROUP and TEMPLATE.
-    """
-    blocks: list[bytes] = []  # that the line is in
-    for row, last, content in _join_lines(lines):
-        words = content.split()
-        if words[:1] == [b"BEGIN"]:
-            blocks += words[1:2]
-        elif words[:1] == [b"END"]:
-            del blocks[-1:]
-        elif blocks in ([name], [b"CTAB", name]):
-            yield row, last, content
-
-
-def _join_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, int, bytes]]:
-    """Yield first row, last row and content of each line of V3000: after a - it goes on."""
-    begin, content = -1, b""
-    for row, line in enumerate(lines):
-        if line.startswith(V30):
-            begin, part = row if begin < 0 else begin, line[len(V30) :].rstrip()
-            content += part.removesuffix(b"-")
-            if not part.endswith(b"-"):
-                yield begin, row, content
-                begin, content = -1, b""
 
 
 # ---- writing ----------------------------------------------------------------------------------
@@ -201,10 +152,7 @@ def _join_lines(lines: Sequence[bytes]) -> Iterator[tuple[int, int, bytes]]:
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the record with other coordinates, and notes as data items in place of older ones."""
-    if _is_v3000(molecule):
-        lines = fields.move_words(molecule, positions, first=4, decimals=6)
-    else:
-        lines = fields.move_columns(molecule, positions, PLACE[0].start, width=10, decimals=4)
+    lines = fields.move_columns(molecule, positions, PLACE[0].start, width=10, decimals=4)
     newline = fields.newline_of(lines[0])
     lines[0] = fields.fill_blank(lines[0], name)
     record = LAST.split(POSE_ITEM.sub(b"", b"".join(lines)) + b"\n", maxsplit=1)[0].rstrip(b"\r\n")
@@ -232,10 +180,11 @@ def build(
     """
     bonds, charges = graph or molecule.format.bond_graph(molecule)
     head = f"{molecule.name or name}\n  multigpu          3D\n\n"
-    large = max(len(molecule.elements), len(bonds)) > LARGEST_V2000
+    if max(len(molecule.elements), len(bonds)) > LARGEST:
+        own = molecule.format.name
+        raise MoleculeError(f"it has more than {LARGEST} atoms or bonds: write its poses as .{own}")
     elements = [each if is_element(each) else NO_ELEMENT for each in molecule.elements]
-    write_table = _write_v3000 if large or _is_v3000(molecule) else _write_v2000
-    table = write_table(elements, positions, bonds, charges)
+    table = _write_table(elements, positions, bonds, charges)
     return f"{head}{table}M  END\n".encode() + _data_items(notes, b"\n") + LAST_LINE
 
 
@@ -252,7 +201,7 @@ def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
     return [*table.splitlines(keepends=True), *items]
 
 
-def _write_v2000(
+def _write_table(
     elements: Sequence[str], positions: Positions, bonds: Sequence[Bond], charges: FormalCharges
 ) -> str:
     lines = [f"{len(elements):3d}{len(bonds):3d}  0  0  0  0  0  0  0  0999 V2000\n"]
@@ -267,21 +216,6 @@ def _write_v2000(
     return "".join(lines)
 
 
-def _write_v3000(
-    elements: Sequence[str], positions: Positions, bonds: Sequence[Bond], charges: FormalCharges
-) -> str:
-    attributes = {atom: f" CHG={charge}" for atom, charge in charges.items()}
-    atoms = [
-        f"M  V30 {i + 1} {element} {x:.6f} {y:.6f} {z:.6f} 0{attributes.get(i, '')}\n"
-        for i, (element, (x, y, z)) in enumerate(zip(elements, positions.tolist(), strict=True))
-    ]
-    rows = [f"M  V30 {i} {o} {a + 1} {b + 1}\n" for i, (a, b, o) in enumerate(bonds, 1)]
-    begin = "  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
-    counts = f"M  V30 COUNTS {len(elements)} {len(bonds)} 0 0 0\nM  V30 BEGIN ATOM\n"
-    between = "M  V30 END ATOM\nM  V30 BEGIN BOND\n"
-    return "".join([begin, counts, *atoms, between, *rows, "M  V30 END BOND\nM  V30 END CTAB\n"])
-
-
 SDF = LigandFormat(
     name="sdf",
     suffixes=(".sdf", ".sd", ".mol"),
@@ -290,7 +224,6 @@ SDF = LigandFormat(
     parse=parse,
     read_name=read_name,
     rewrite=rewrite,
-    build=build,
     keep_atoms=keep_atoms,
     bond_graph=stated_graph,
     atom_types=types_by_rdkit,

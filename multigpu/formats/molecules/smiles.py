@@ -49,8 +49,6 @@ SMILES = LigandFormat(
     parse=_refuse,
     read_name=read_name,
     rewrite=_refuse,
-    build=None,
     keep_atoms=_refuse,
     bond_graph=_refuse,
-    has_places=False,
 )

@@ -108,7 +108,6 @@ XYZ = LigandFormat(
     parse=parse,
     read_name=read_name,
     rewrite=rewrite,
-    build=None,
     keep_atoms=keep_atoms,
     bond_graph=graph_by_valence,
     # Quantum chemistry lays flat molecules into a plane, so none is a drawing.

@@ -11,7 +11,6 @@ from multigpu.workloads.dock.request import DockRequest
 
 if TYPE_CHECKING:
     from multigpu.workloads.dock.job import DockJob
-    from multigpu.workloads.dock.output import DockFiles
 
 SOME_SKIPPED = 3  # exit status
 MAPS = "receptor.maps"  # the folder of kept maps, beside the output
@@ -38,7 +37,12 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
         from multigpu.workloads.dock.output import DockFiles, tables_beside
 
         files = DockFiles(poses=output, scores=out.scores, report=out.report)
-        _check_files(files, request, reporting)
+        files.check()
+        given = texts_of(request.ligands, "ligands")
+        written = [*files.paths, *reporting.check_outputs()]
+        keep_inputs(request.paths, *written, given=given, kind=request.kind)
+        if files.report:
+            check_page(files.report)
         journal = files.journal  # None where nothing can be kept beside the poses
         is_kept = all(map(is_repeatable, request.files))
         job = DockJob(
@@ -58,7 +62,7 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
 
         with reporting.watch(job, "dock", lambda: _docked(job), output):
             with files.open(job.with_energies) as write:
-                for docked in job.parts(files.format, files.score_lines):
+                for docked in job.parts(files.format):
                     begin = now()
                     write(docked)
                     job.emit(Event("written", details={"begin": begin}))
@@ -81,16 +85,6 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
         found += f", best {what}"
     reporting.say_outcome(found, output)
     return SOME_SKIPPED if skipped else 0
-
-
-def _check_files(files: "DockFiles", request: DockRequest, reporting: Reporting) -> None:
-    """Raise UsageError for outputs that cannot be written, or would replace an input."""
-    files.check()
-    given = texts_of(request.ligands, "ligands")
-    written = [*files.paths, *reporting.check_outputs()]
-    keep_inputs(request.paths, *written, given=given, kind=request.kind)
-    if files.report:
-        check_page(files.report)
 
 
 def _docked(job: "DockJob") -> str:

@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, spelled
@@ -22,7 +20,7 @@ from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 from multigpu.workloads.dock.ligands import LigandLoader, read_first
-from multigpu.workloads.dock.notes import absent_map_notes, result_notes, search_notes
+from multigpu.workloads.dock.notes import result_notes
 from multigpu.workloads.dock.parts import (
     PART_CLASSES,
     BestLigand,
@@ -72,11 +70,6 @@ class DockJob(Job):
         self.listing = Listing(energies=self.with_energies)
         self.field = field_of(self.pocket, options)
         self.search = search_of(options, self.pocket, self.whole)
-        self._warn(search_notes(self.search.stop, self.whole is not None))
-        if options.center is not None:
-            distance = self.pocket.distance(np.array(options.center))
-            if distance > 0:
-                logger.warning("multigpu: the center lies %.4g Å outside of the grid", distance)
 
     def _open_pocket(self, folder: Path | None) -> Pocket:
         """Return the pocket in a file, or that of a receptor, which is kept in a folder."""
@@ -105,13 +98,10 @@ class DockJob(Job):
 
     # ---- running ------------------------------------------------------------------------------
 
-    def parts(
-        self, pose_format: str | None = None, score_lines: bool = False
-    ) -> Iterator[DockedLigands]:
+    def parts(self, pose_format: str | None = None) -> Iterator[DockedLigands]:
         """Yield docked ligands in the order of the input.
 
-        pose_format  of the poses' text; None: no text
-        score_lines  whether they come with lines for a table of scores
+        pose_format: of the poses' text; None: no text
 
         Raises what stopped the job: with `on_error` "stop" the first ligand that cannot be docked,
         else InputError where no ligand could be docked.
@@ -119,7 +109,7 @@ class DockJob(Job):
         with ExitStack() as stack:
             # Workers are sent the text of the ligands: they need no files.
             crew = self.crew(stack, [])
-            plan, about = self.plan(crew), self._journal_facts(pose_format, score_lines)
+            plan, about = self.plan(crew), self._journal_facts(pose_format)
             kept = self.open_journal(about, plan.spans_by(), Codec(PART_CLASSES))
             self.chunk_plan = plan = replace(plan, **kept)
             loader = LigandLoader(
@@ -137,7 +127,6 @@ class DockJob(Job):
                 whole=self.whole,
                 reference=self.reference,
                 report=self.report,
-                score_lines=score_lines,
                 expected=crew.expected,
             )
             spans = self.skip_finished(dock_spans(self._records(), plan, self.grouping))
@@ -148,14 +137,13 @@ class DockJob(Job):
             check_unchanged(about, self.request.files)
         self._conclude()
 
-    def _journal_facts(self, pose_format: str | None, score_lines: bool) -> dict[str, str]:
+    def _journal_facts(self, pose_format: str | None) -> dict[str, str]:
         """Return what must be the same for another run to continue with the journal of this one."""
         pocket = digest(replace(self.pocket, path="", layout="", receptor="", prepared=None))
         return {
             "program": fitness.program(),
             "job": "dock",
             "poses": pose_format or "columns",
-            "scores": "text" if score_lines else "columns",
             "report": str(self.report),
             **{f"option {name}": str(value) for name, value in asdict(self.options).items()},
             "pocket": f"content {pocket}",
@@ -185,18 +173,11 @@ class DockJob(Job):
     def _conclude(self) -> None:
         """Warn of what the user probably did not mean. Raises InputError without any ligand."""
         stats = self.stats
-        self._warn(absent_map_notes(stats, self.pocket))
         if not stats.ligands:
             raise _input_error(
                 stats.skipped[0], f" (none of {len(stats.skipped)} ligands could be docked)"
             )
-        centered = self.search.center is not None
-        reference = self.reference.path if self.reference else ""
-        about = (self.field.outside, centered, self.with_energies, reference)
-        self._warn(result_notes(stats, self.pocket, *about))
-
-    def _warn(self, notes: Iterator[str]) -> None:
-        for note in notes:
+        for note in result_notes(self):
             logger.warning("multigpu: %s", spelled(note))
 
     # ---- the summary --------------------------------------------------------------------------

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, printable
-from multigpu.formats.molecules.conformers import Conformers, make_conformers
-from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_heavy
+from multigpu.formats.molecules.conformers import make_conformers
+from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
 from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES, LigandRecords, read_records
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.poses import render
@@ -23,7 +23,7 @@ from multigpu.formats.molecules.registry import (
     largest_fragment,
     parse,
 )
-from multigpu.formats.molecules.scoring import AtomColumns, atom_columns, score_terms
+from multigpu.formats.molecules.scoring import NO_TERMS, AtomTerms, atom_terms
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.input_paths import suffix_of
@@ -64,10 +64,8 @@ class LoadedLigands:
     molecules        of each record
     bodies           of the records, as the kernels see them
     ligand_of        int64[records]: the ligand of each, 0, 0, 1, … for instance
-    heavy            int64[records]: atoms that are no hydrogen
     strains          float64[records], kcal/mol, of conformers that were made here, else NaN
     skipped          records that cannot be docked
-    are_made         whether their places were made here
     text_bytes       of all records that were read
     """
 
@@ -77,10 +75,8 @@ class LoadedLigands:
     molecules: list[Molecule]
     bodies: Ligands
     ligand_of: Indices
-    heavy: Indices
     strains: NDArray[np.float64]
     skipped: list[Skipped]
-    are_made: bool
     text_bytes: int
 
     def __len__(self) -> int:
@@ -122,12 +118,12 @@ class _Record:
 
 
 class _Read(NamedTuple):
-    """A record that was read, and its atoms."""
+    """A record that was read, and what its atoms score."""
 
     record: _Record
     name: str
     molecule: Molecule
-    atoms: AtomColumns
+    terms: AtomTerms
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -150,7 +146,8 @@ class LigandLoader:
         opened = self._open(records, first)
         text_bytes = sum(len(each.text) for each in opened)
         if self.options.conformers:
-            opened = self._make_conformers(opened)
+            made = _threads().map(self._conformers_of, opened)
+            opened = [each for conformers in made for each in conformers]
         docked: list[_Read] = []
         firsts: dict[int, _Read] = {}  # of each ligand
         skipped: dict[int, Skipped] = {}  # by index; of conformers that were made of one the first
@@ -173,19 +170,16 @@ class LigandLoader:
                 shown = printable(name) if problem else name
                 reason = Skipped(record.source.path, record.number, shown, f"{error}")
                 skipped.setdefault(record.index, reason)
-        atoms = AtomColumns.joined([AtomColumns.empty(0), *(each.atoms for each in docked)])
         ligands = np.array([each.record.ligand for each in docked], np.int64)
         return LoadedLigands(
             index=np.array([each.record.index for each in docked], np.int64),
             sources=[each.record.source for each in docked],
             names=[firsts[each.record.ligand].name for each in docked],
             molecules=[each.molecule for each in docked],
-            bodies=Ligands(atoms.positions, atoms.borders, *score_terms(atoms, self.types)),
+            bodies=_bodies_of(docked),
             ligand_of=np.unique(ligands, return_inverse=True)[1],
-            heavy=np.array([sum(map(is_heavy, each.molecule.elements)) for each in docked], int),
             strains=np.array([each.record.strain for each in docked], float),
             skipped=[*skipped.values()],
-            are_made=bool(self.options.conformers),
             text_bytes=text_bytes,
         )
 
@@ -206,38 +200,24 @@ class LigandLoader:
             for number, text in enumerate(some.texts.each(), some.number)
         ]
 
-    def _make_conformers(self, opened: Sequence[_Record]) -> list[_Record]:
-        """Return the conformers of each record, in SDF, or the record where it has none."""
-        return [
-            replace(
-                record,
-                ligand=ligand,
-                source=record.source if made.error else replace(record.source, layout=SDF.name),
-                text=text,
-                is_part=made.left > 0,
-                strain=strain,
-                error=made.error,
-            )
-            for ligand, (record, made) in enumerate(
-                zip(opened, _threads().map(self._conformers_of, opened), strict=True)
-            )
-            for text, strain in zip(made.records, made.strains, strict=True)
-        ]
-
-    def _conformers_of(self, record: _Record) -> Conformers:
-        """Return the conformers of a record; the record itself where it has none."""
+    def _conformers_of(self, record: _Record) -> list[_Record]:
+        """Return the conformers of a record, in SDF, or the record where it has none."""
+        if record.error:
+            return [record]
         try:
-            if record.error:
-                raise MoleculeError(record.error)
             made = make_conformers(record.text, record.source.layout, self.options.conformers or 0)
             if made.left and self.options.fragments == "skip":
                 raise MoleculeError(FRAGMENTS.format(made.left, made.left + made.atoms))
         except MoleculeError as problem:
-            return Conformers(records=[record.text], strains=[np.nan], error=f"{problem}")
-        return made
+            return [replace(record, error=f"{problem}")]
+        record = replace(
+            record, source=replace(record.source, layout=SDF.name), is_part=made.left > 0
+        )
+        each = zip(made.records, made.strains, strict=True)
+        return [replace(record, text=text, strain=strain) for text, strain in each]
 
     def _read(self, record: _Record, name: str, last: _Read | None) -> _Read:
-        """Return a record and its atoms. Raises MoleculeError.
+        """Return a record and what its atoms score. Raises MoleculeError.
 
         last: the one that was read before, of which it may be a conformer
         """
@@ -256,11 +236,21 @@ class LigandLoader:
             middle = molecule.positions.mean(axis=0)
             render(molecule, name, self.pose_format, molecule.positions - middle, {})
         if last and molecule.is_conformer_of(last.molecule):
-            atoms = replace(last.atoms, positions=molecule.positions)
+            terms = last.terms
         else:
-            atoms = atom_columns(molecule, self.types)
+            terms = atom_terms(molecule, self.types)
         molecule = replace(molecule, is_part=molecule.is_part or record.is_part)
-        return _Read(record, name, molecule, atoms)
+        return _Read(record, name, molecule, terms)
+
+
+def _bodies_of(docked: Sequence[_Read]) -> Ligands:
+    """Return the records as the kernels see them."""
+    places = [np.empty((0, 3)), *(each.molecule.positions for each in docked)]
+    _, channels, weights = zip(*[each.terms for each in docked] or [NO_TERMS], strict=True)
+    offsets = np.cumsum([*map(len, places)])
+    return Ligands(
+        np.concatenate(places), offsets, np.concatenate(channels), np.concatenate(weights)
+    )
 
 
 def _check_conformer(read: _Read, first: _Read) -> None:
@@ -268,7 +258,7 @@ def _check_conformer(read: _Read, first: _Read) -> None:
 
     Conformers differ in places and charges only.
     """
-    same_types = np.array_equal(read.atoms.types, first.atoms.types)
+    same_types = np.array_equal(read.terms.types, first.terms.types)
     if not (same_types and read.molecule.elements == first.molecule.elements):
         raise MoleculeError(STRANGER.format(first.record.number))
 

@@ -1,16 +1,15 @@
 """Notes that the user of a docking job should read although nothing is wrong."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from multigpu.errors import option
-from multigpu.formats.molecules.autodock_types import NO_MAP
-from multigpu.formats.molecules.pockets import Pocket
 from multigpu.kernels.rotation import PENALTY
-from multigpu.workloads.dock.options import LOOKED_AT, POSE_RATE
 from multigpu.workloads.dock.stats import DockStats, Outliers
 
-MANY_POSES = 1 << 30
-CPU_RATE = 1 << 20  # poses a second on one core, about
+if TYPE_CHECKING:
+    from multigpu.workloads.dock.job import DockJob
+
 LOPSIDED, WELL = 100, -0.1  # a grid of energies has high walls and shallow wells, below this
 OUTLYING = {"energy": " kcal/mol", "heavy atoms": ""}  # with units
 NAMED = 3  # ligands far from the others
@@ -28,40 +27,9 @@ def _of(stats: DockStats, count: int, one: str, more: str) -> str:
     return f"{count:,} of {stats.ligands:,} {noun} {one if count == 1 else more}"
 
 
-def search_notes(poses: int, is_whole_box: bool = False) -> Iterator[str]:
-    """Yield a note where a ligand takes long. poses: that are tried of each."""
-    scored = poses * LOOKED_AT if is_whole_box else poses
-    if scored >= MANY_POSES:
-        hours, seconds = scored / CPU_RATE / 3600, scored / POSE_RATE
-        box = f"a smaller {option('box')} or a larger {option('step')} takes less"
-        what = box if is_whole_box else "precision is in degrees, translations in Å"
-        yield (
-            f"{poses:,} poses of each ligand are {'in the box' if is_whole_box else 'tried'}: about"
-            f" {hours:.2g} hours of a CPU core, or {seconds:.2g} seconds of a GPU ({what})"
-        )
-
-
-def absent_map_notes(stats: DockStats, pocket: Pocket) -> Iterator[str]:
-    """Yield a note where ligands were skipped and the pocket's file names maps that are missing."""
-    if pocket.absent and any(each.reason.startswith(NO_MAP) for each in stats.skipped):
-        yield f"{pocket.path} names maps of {', '.join(pocket.absent)}, which are not there"
-
-
-def result_notes(
-    stats: DockStats,
-    pocket: Pocket,
-    outside: str,
-    centered: bool,
-    has_energies: bool = False,
-    reference: str = "",
-) -> Iterator[str]:
-    """Yield a note for everything that the user probably did not mean.
-
-    outside       what atoms outside of the grid score: a key of OUTSIDE
-    centered      whether the user says where centroids are
-    has_energies  whether scores are energies, kcal/mol
-    reference     file of the molecule that poses are compared with, "" for none
-    """
+def result_notes(job: "DockJob") -> Iterator[str]:
+    """Yield a note for everything that the user of a job probably did not mean."""
+    stats, pocket, has_energies = job.stats, job.pocket, job.with_energies
     if stats.without_hydrogens:
         yield (
             f"{_of(stats, stats.without_hydrogens, 'has', 'have')} no hydrogens and"
@@ -82,40 +50,33 @@ def result_notes(
             " or flexible side"
             " chains of a receptor (BEGIN_RES)"
         )
-    if stats.centroids_outside and not centered:
-        distance, name = stats.farthest
-        middle = ",".join(f"{x:.4g}" for x in pocket.center)
-        yield (
-            f"{_of(stats, stats.centroids_outside, 'has its', 'have their')} centroid outside of"
-            f" the grid, up to {distance:.4g} Å ({name}), where scores mean nothing:"
-            f" {option('center')}"
-            f" {middle} puts all in its middle"
-        )
-    if reference and stats.others:
-        yield (
-            f"{_of(stats, stats.others, 'is', 'are')} another molecule than {reference}, so"
-            " rmsd_to_reference is empty there"
-        )
+    if job.reference and stats.others:
+        others, path = _of(stats, stats.others, "is", "are"), job.reference.path
+        yield f"{others} another molecule than {path}, so rmsd_to_reference is empty there"
     if has_energies and (count := int((stats.values < 0).sum())):
         worst = int(stats.values.argmin())
         yield (
             f"{_of(stats, count, 'has', 'have')} no room in the box: energies above 0, up to"
-            f" {-stats.values[worst]:.4g} kcal/mol ({stats.name(worst)}); is the box too small?"
+            f" {-stats.values[worst]:.4g} kcal/mol ({stats.names[worst]}); is the box too small?"
         )
     for what, unit in OUTLYING.items() if has_energies else ():
         values = -stats.values if what == "energy" else stats.heavy_atoms
         far = Outliers.of(values)
         if count := len(far.ligands):
             named = [*zip(far.ligands, far.values, strict=True)][:NAMED]
-            shown = ", ".join(f"{stats.name(ligand)} ({value:.4g})" for ligand, value in named)
+            shown = ", ".join(f"{stats.names[ligand]} ({value:.4g})" for ligand, value in named)
             yield (
                 f"{_of(stats, count, 'is', 'are')} far from the others by {what}: {shown}"
                 f"{', …' * (count > NAMED)}; the median is {far.median:.4g}{unit}"
             )
     if stats.reaching_out:
         atoms, name = stats.most_outside
+        outside, is_placed = job.field.outside, job.search.center is not None
         how = COSTLY if has_energies and outside == "penalty" else OUTSIDE[outside]
+        middle = ",".join(f"{x:.4g}" for x in pocket.center)
+        cure = "" if is_placed else f"; {option('center')} {middle} puts all in its middle"
         yield (
             f"the best poses of {stats.reaching_out} of {stats.ligands} ligands have atoms outside"
             f" of the grid, up to {atoms} ({name}); these score {how}: see the column atoms_outside"
+            f"{cure}"
         )

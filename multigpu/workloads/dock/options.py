@@ -26,7 +26,6 @@ MOST_LANES = 4  # of a GPU; with more, its last chunks take longer
 POSE_RATE = 1.2e10  # poses a second on one GPU
 BOX_SECONDS = 1e-3  # that a GPU takes for the whole box of a conformer, about, and
 BOX_LIGAND_SECONDS = 6e-4  # a process for all else of it: types, launches, what is written
-LOOKED_AT = 0.01  # share of the poses of a whole box that takes as long as all of its bounds
 LIGAND_BYTES = 2000  # of text, about
 LIGAND_SECONDS = 1.25e-5  # that a process takes to read and write a ligand
 

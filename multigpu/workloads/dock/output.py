@@ -16,14 +16,11 @@ from multigpu.formats.storage.compressed import compressed_output, compression_o
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output, uncompressed_suffix
 from multigpu.formats.tables.parquet import COMPRESSED_INSIDE, RowGroups
 from multigpu.workloads.dock.parts import DockedLigands, Skipped
-from multigpu.workloads.dock.rows import LINE_BREAKS, PoseBatch, header, one_line, to_arrow
+from multigpu.workloads.dock.rows import LINE_BREAKS, PoseBatch, as_tsv, header, one_line, to_arrow
 
 OTHER_TABLES = (".csv", ".xls", ".xlsx", ".json")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"
 SKIPPED_HEADER = "file\trecord\tligand\treason\n"
-
-# Takes rows, and the same as lines of text where the table is text.
-WriteScores = Callable[[PoseBatch, bytes], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +43,15 @@ class DockFiles:
             return SDF.name
         return format_of(self.poses)
 
-    @property
-    def score_lines(self) -> bool:
-        """Whether the table of scores is text; there is none beside standard output."""
-        if self.scores is not None:
-            return not is_parquet(self.scores)
-        return self.poses not in (None, *STDOUT)
-
     def check(self) -> None:
         """Raise UsageError for files that cannot be written."""
         for path in (self.poses if self.format else None, self.scores, self.report):
             check_output(path)
-        check_scores(self.scores)
+        suffix = uncompressed_suffix(self.scores)
+        if suffix in OTHER_TABLES:
+            raise UsageError(f"{self.scores}: tables of scores are .tsv or .parquet")
+        if suffix in PARQUET and suffix_of_output(self.scores) not in PARQUET:
+            raise UsageError(f"{self.scores}: {COMPRESSED_INSIDE}")
         if self.scores in STDOUT and self.poses in (None, *STDOUT):
             raise UsageError("poses and scores would both go to standard output: name a file")
         errors = tables_beside(self.poses)[1]
@@ -93,7 +87,7 @@ class DockFiles:
                     nonlocal written
                     poses.write(_framed(docked.pose_texts, self.format, written + 1))
                     written += len(docked.pose_texts)
-                    write_scores(docked.rows, docked.score_lines)
+                    write_scores(docked.rows)
                     skipped.extend(docked.skipped)
 
                 yield write
@@ -125,20 +119,8 @@ def tables_beside(path: str | None) -> tuple[str | None, str]:
     return f"{beside}.{SCORES}", f"{beside}.{ERRORS}"
 
 
-def is_parquet(path: str) -> bool:
-    return suffix_of_output(path) in PARQUET
-
-
-def check_scores(path: str | None) -> None:
-    """Raise UsageError for a name of another format, or of Parquet and another compression."""
-    if path is not None and uncompressed_suffix(path) in OTHER_TABLES:
-        raise UsageError(f"{path}: tables of scores are .tsv or .parquet")
-    if path is not None and not is_parquet(path) and uncompressed_suffix(path) in PARQUET:
-        raise UsageError(f"{path}: {COMPRESSED_INSIDE}")
-
-
 @contextmanager
-def score_output(path: str | None, energies: bool) -> Iterator[WriteScores]:
+def score_output(path: str | None, energies: bool) -> Iterator[Callable[[PoseBatch], Any]]:
     """Open a table that gets its name when the block ends without an error; None: no table.
 
     energies: whether it has columns of energies
@@ -147,15 +129,15 @@ def score_output(path: str | None, energies: bool) -> Iterator[WriteScores]:
     says.
     """
     if path is None:
-        yield lambda rows, lines: None
-    elif is_parquet(path):
+        yield lambda rows: None
+    elif suffix_of_output(path) in PARQUET:
         schema, repeated = to_arrow([], energies).schema, ["ligand", "source"]
         with atomic_output(path) as raw, RowGroups(raw, schema, repeated) as groups:
-            yield lambda rows, lines: groups.write(to_arrow([rows], energies))
+            yield lambda rows: groups.write(to_arrow([rows], energies))
     else:
         with compressed_output(path) as text:
             text.write(header(energies).encode())
-            yield lambda rows, lines: text.write(lines)
+            yield lambda rows: text.write(as_tsv(rows, energies))
 
 
 def write_errors(path: str, skipped: Sequence[Skipped]) -> None:

@@ -25,13 +25,18 @@ class Skipped:
 class BestLigand:
     """A ligand with one of the highest scores, for the report.
 
-    scores, sdf  of its best poses, best first
+    scores     of its best poses, best first
+    elements   of the atoms that are drawn
+    bonds      int64[bonds, 3]: two of these atoms, and the order
+    positions  float64[poses, atoms, 3], Å
     """
 
     ligand_index: int
     ligand: str
     scores: list[float]
-    sdf: list[bytes]
+    elements: list[str]
+    bonds: NDArray[np.int64]
+    positions: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,9 +44,7 @@ class DockedLigands:
     """The part of a span that has whole ligands.
 
     rows          of the poses
-    score_lines   the rows as text, where the table of scores is text
     pose_texts    the poses in the format that was asked for, if any
-    outside       float64[ligands], Å: distance of the centroid, or the given center, from the grid
     skipped       ligands that could not be docked
     without_hydrogens  number of docked ligands that have none
     parts         number of docked ligands of whose record other atoms were left out
@@ -50,9 +53,7 @@ class DockedLigands:
     """
 
     rows: PoseBatch
-    score_lines: bytes
     pose_texts: list[bytes]
-    outside: NDArray[np.float64]
     skipped: list[Skipped]
     without_hydrogens: int
     parts: int

@@ -13,11 +13,10 @@ from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.rotation import Field, ListedRotations, PoseSearch
 from multigpu.kernels.rotation.memory import band_bytes, fixed_bytes, working_bytes
-from multigpu.kernels.rotation.shortlist import MOST_LISTED, SHORTLIST_BYTES
+from multigpu.kernels.rotation.thinning import MOST_LISTED, SHORTLIST_BYTES
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
-from multigpu.workloads.dock.options import LOOKED_AT
 from multigpu.workloads.dock.search import WholeBox
 
 # Poses of a span, of all its ligands: they take a core a second with some dozens of atoms, a GPU a
@@ -33,10 +32,10 @@ PROGRAM_BYTES = 400 << 20  # of host memory: Python, NumPy, Numba while it compi
 DEVICE_PROGRAM_BYTES = 1 << 30  # CUDA and CuPy with its compiler
 LISTED_BYTES = 192  # of a listed rotation while the list is made
 FIELD_COPIES = 4  # while it is read and searched
-LARGE_LIGAND, SMALL_LIGAND = 16 << 10, 512  # bytes of text; few are larger or smaller
-LOADED_BYTES_PER_BYTE = 4  # the text, its atoms as they are read and as they are searched
-NAME_BYTES = 512  # of a ligand: its name and other facts
-POSE_BYTES = 1024  # of a pose: its row as numbers and as text, and the notes in its text
+LARGE_LIGAND = 16 << 10  # bytes of text; few are larger
+LOADED_BYTES_PER_BYTE = 5  # of text: that, its atoms as they are read and searched, names
+POSE_BYTES_PER_BYTE = 3  # of text, for each pose: its row, and its text with notes
+LOOKED_AT = 0.01  # share of the poses of a whole box that takes as long as all of its bounds
 USUAL_KINDS = 48  # of atoms of a ligand, with different types or charges
 CPU_BYTES = 1 << 26  # of a thread that searches there
 
@@ -80,17 +79,14 @@ class DockPlan(ChunkPlan):
     def host_bytes(self) -> int:
         """Most bytes of host memory of a process, if no ligand has more than 16 KiB of text.
 
-        The sum of what it takes once, the chunks in progress with their ligands and poses, and the
-        chunks in line, which hold the text of their ligands, or the texts and rows of their poses.
+        The sum of what it takes once, and of the chunks in progress and in line.
         """
         text = min(self.chunk_bytes, self.chunk_ligands * LARGE_LIGAND)
-        ligands = min(self.chunk_ligands, -(-text // SMALL_LIGAND))
-        poses = self.top * (text + ligands * POSE_BYTES)
         scored = max(end - begin for begin, end in self.pose_spans)
         listed = SHORTLIST_BYTES * min(3 * MOST_LISTED, scored) if self.top > 1 else 0
-        loaded = LOADED_BYTES_PER_BYTE * text + NAME_BYTES * ligands
-        line = LINE_PER_THREAD * self.threads * (text + poses)
-        return self.once_bytes + self.process_chunks * (loaded + poses + listed) + line
+        chunk = text * (LOADED_BYTES_PER_BYTE + POSE_BYTES_PER_BYTE * self.top)
+        chunks = self.process_chunks + LINE_PER_THREAD * self.threads
+        return self.once_bytes + chunks * chunk + self.process_chunks * listed
 
 
 def plan_dock(
@@ -124,6 +120,9 @@ def plan_dock(
     ligands = share // (tried * max(1, conformers))
     if conformers:
         ligands = min(ligands, CHUNK_CONFORMERS // conformers)
+    listed = search.rotations.count if isinstance(search.rotations, ListedRotations) else 0
+    held = FIELD_COPIES * field.values.nbytes + fixed_bytes(field) + LISTED_BYTES * listed
+    program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * here.gpu
     return DockPlan(
         chunk_bytes=chunk_bytes,
         chunk_ligands=max(1, ligands),
@@ -134,17 +133,8 @@ def plan_dock(
         process_chunks=here.chunks_in_process,
         threads=here.threads,
         top=search.top,
-        once_bytes=_once_bytes(field, search, here),
+        once_bytes=program + held + 4 * READ_BYTES,  # streams are read in blocks
     )
-
-
-def _once_bytes(field: Field, search: PoseSearch, here: Capacity) -> int:
-    """Return the host memory that a process takes whatever its spans are."""
-    rotations = search.rotations
-    listed = rotations.count if isinstance(rotations, ListedRotations) else 0
-    program = PROGRAM_BYTES + DEVICE_PROGRAM_BYTES * here.gpu
-    held = FIELD_COPIES * field.values.nbytes + fixed_bytes(field) + LISTED_BYTES * listed
-    return program + held + 4 * READ_BYTES  # streams are read in blocks
 
 
 def dock_spans(

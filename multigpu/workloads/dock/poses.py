@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.formats.molecules.elements import is_heavy
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
-from multigpu.formats.molecules.poses import render, render_drawing
-from multigpu.formats.molecules.reference_poses import ReferencePose
+from multigpu.formats.molecules.poses import drawing_of, render
 from multigpu.kernels.rotation import (
     EulerRotations,
-    Field,
     Placements,
-    PoseSearch,
     atoms_of,
     placed,
     quaternions,
@@ -24,6 +23,9 @@ from multigpu.workloads.dock.ligands import LoadedLigands
 from multigpu.workloads.dock.parts import BestLigand
 from multigpu.workloads.dock.rows import NULLABLE, PoseBatch
 
+if TYPE_CHECKING:
+    from multigpu.workloads.dock.work import DockWorkload
+
 DRAWN_POSES = 9  # of a ligand in a report, at most
 
 
@@ -31,18 +33,14 @@ DRAWN_POSES = 9  # of a ligand in a report, at most
 class DockedPoses:
     """The best poses of loaded ligands.
 
-    found          placements of their bodies, which are records: ligands in their order, the best
-                   pose of each first
-    with_energies  whether notes on poses say energies
-    reference      what they are compared with
+    workload  what they were searched for
+    found     placements of their bodies, which are records: ligands in their order, the best pose
+              of each first
     """
 
+    workload: "DockWorkload"
     loaded: LoadedLigands
-    field: Field
-    search: PoseSearch
     found: Placements
-    with_energies: bool = False
-    reference: ReferencePose | None = None
 
     @cached_property
     def ligand(self) -> NDArray[np.int64]:
@@ -61,13 +59,15 @@ class DockedPoses:
 
     @cached_property
     def rows(self) -> PoseBatch:
-        found, search, loaded, record = self.found, self.search, self.loaded, self.found.ligand
+        found, loaded, record = self.found, self.loaded, self.found.ligand
+        search = self.workload.search
         rotations = found.pose // search.shifts.count
         angles = np.full((len(found), 3), np.nan)
         if isinstance(search.rotations, EulerRotations):
             angles = search.rotations.angles(rotations)
         rank = np.arange(len(found)) - np.searchsorted(self.ligand, self.ligand) + 1
         first = loaded.firsts[self.ligand]
+        heavy = [sum(map(is_heavy, molecule.elements)) for molecule in loaded.molecules]
         return PoseBatch(
             ligand=[loaded.names[i] for i in record.tolist()],
             source=[loaded.sources[i].path for i in record.tolist()],
@@ -85,7 +85,7 @@ class DockedPoses:
             rmsd_to_reference=self._rmsds_to_reference(),
             strain=loaded.strains[record],
             atoms=self.sizes.astype(np.int32),
-            heavy=loaded.heavy[record].astype(np.int32),
+            heavy=np.array([heavy[i] for i in record.tolist()], np.int32),
             atoms_outside=self._atoms_outside(),
             coordinates=self.positions,
         )
@@ -95,18 +95,19 @@ class DockedPoses:
 
         Of the two channels of a charge, −(desolvation ± electrostatics), half of the difference.
         """
-        bodies, channels = self.loaded.bodies, len(self.field.values)
+        bodies, field = self.loaded.bodies, self.workload.field
+        channels = len(field.values)
         if bodies.channels.shape[1] == 1:
             return np.zeros(len(self.found))
-        places = (self.positions - self.field.origin) / self.field.spacing
-        plus, minus = (value(self.field, channels - k, places, first=False) for k in (2, 1))
+        places = (self.positions - field.origin) / field.spacing
+        plus, minus = (value(field, channels - k, places, first=False) for k in (2, 1))
         atoms = atoms_of(bodies, self.found)
         sign = np.where(bodies.channels[atoms, 1] == channels - 2, 1, -1)
         return self._sums(sign * bodies.weights[atoms, 1] * (minus - plus) / 2)
 
     def _rmsds(self) -> NDArray[np.float64]:
         """Return float64[poses], Å: the distance of each pose from its ligand as it was given."""
-        if self.loaded.are_made:
+        if self.workload.loader.options.conformers:
             return np.full(len(self.found), np.nan)
         original = self.loaded.bodies.positions[atoms_of(self.loaded.bodies, self.found)]
         squares = ((original - self.positions) ** 2).sum(axis=1)
@@ -121,40 +122,23 @@ class DockedPoses:
     def _rmsds_to_reference(self) -> NDArray[np.float64]:
         """Return float64[poses], Å; NaN without a reference, and for another molecule."""
         distances = np.full(len(self.found), np.nan)
-        if self.reference is None:
+        if self.workload.reference is None:
             return distances
         for record in np.unique(self.found.ligand).tolist():
             rows = np.flatnonzero(self.found.ligand == record)
             poses = [self._each[row] for row in rows.tolist()]
-            distances[rows] = self.reference.rmsds(self.loaded.molecules[record], poses)
+            distances[rows] = self.workload.reference.rmsds(self.loaded.molecules[record], poses)
         return distances
 
     def _atoms_outside(self) -> NDArray[np.int32]:
         """Return int32[poses]: how many atoms of each pose are outside of the grid."""
-        outside = (self.positions < self.field.origin) | (self.positions > self._grid_end)
+        low, last = self.workload.field.origin, np.array(self.workload.field.shape) - 1
+        outside = (self.positions < low) | (
+            self.positions > low + self.workload.field.spacing * last
+        )
         pose_of = np.repeat(np.arange(len(self.found)), self.sizes)
         counts = np.bincount(pose_of[outside.any(axis=1)], minlength=len(self.found))
         return counts.astype(np.int32)
-
-    @property
-    def _grid_end(self) -> NDArray[np.float64]:
-        """float64[3], Å: the last point of the grid."""
-        field = self.field
-        end: NDArray[np.float64] = field.origin + field.spacing * (np.array(field.shape) - 1)
-        return end
-
-    @property
-    def centroid_distances(self) -> NDArray[np.float64]:
-        """float64[ligands], Å: from the grid to the centroid, or the given center; 0 inside.
-
-        The largest distance of the bodies of a ligand.
-        """
-        targets = self.search.targets(self.loaded.bodies)
-        beyond = np.maximum(self.field.origin - targets, targets - self._grid_end)
-        distances = np.zeros(len(self.loaded.firsts))
-        outside = np.sqrt((np.maximum(beyond, 0) ** 2).sum(axis=1))
-        np.maximum.at(distances, self.loaded.ligand_of, outside)
-        return distances
 
     # ---- text ---------------------------------------------------------------------------------
 
@@ -171,21 +155,20 @@ class DockedPoses:
         rows = self.rows
         first = np.flatnonzero(rows.pose == 1)
         best = first[np.argsort(-rows.score[first], kind="stable")][:most].tolist()
-        drawn = [np.flatnonzero(self.ligand == self.ligand[row])[:DRAWN_POSES] for row in best]
-        return [
-            BestLigand(
-                ligand_index=int(rows.ligand_index[row]),
-                ligand=rows.ligand[row],
-                scores=rows.score[poses].tolist(),
-                sdf=[*map(self._drawing, poses.tolist())],
-            )
-            for row, poses in zip(best, drawn, strict=True)
-        ]
+        return [self._best_ligand(row) for row in best]
 
-    def _drawing(self, row: int) -> bytes:
-        """Return a pose in SDF."""
-        name, molecule = self.rows.ligand[row], self.loaded.molecules[int(self.found.ligand[row])]
-        return render_drawing(molecule, name, self._each[row], self._notes[row])
+    def _best_ligand(self, row: int) -> BestLigand:
+        """Return the ligand whose best pose is in a row."""
+        poses = np.flatnonzero(self.ligand == self.ligand[row])[:DRAWN_POSES].tolist()
+        atoms, elements, bonds = drawing_of(self.loaded.molecules[int(self.found.ligand[row])])
+        return BestLigand(
+            ligand_index=int(self.rows.ligand_index[row]),
+            ligand=self.rows.ligand[row],
+            scores=self.rows.score[poses].tolist(),
+            elements=elements,
+            bonds=np.array(bonds, np.int64).reshape(-1, 3),
+            positions=np.array([self._each[pose][atoms] for pose in poses]),
+        )
 
     @cached_property
     def _each(self) -> list[Positions]:
@@ -201,7 +184,7 @@ class DockedPoses:
             "conformer": map(str, rows.conformer.tolist()),
         }
         texts = {
-            **(energies if self.with_energies else {}),
+            **(energies if self.workload.with_energies else {}),
             "score": map("{:.6f}".format, rows.score.tolist()),
             "pose": map(str, rows.pose.tolist()),
             "rotation": map(str, rows.rotation.tolist()),

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.files import atomic_output
 from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
+from multigpu.report.space import DrawnMolecule
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.scene import scene_of
 from multigpu.workloads.dock.stats import Outliers, are_far
@@ -100,14 +101,14 @@ class _DockContents:
     """Cards, tables and figures of the ligands of a job.
 
     measure  what they are compared by
-    name     of a ligand by its number
+    names    of the ligands
     values   float64[ligands]: of the best pose of each, by the measure
     sizes    int32[ligands]: heavy atoms
     is_far   bool[ligands]: whether the value is far from those of most
     """
 
     def __init__(self, job: "DockJob") -> None:
-        self.job, self.name = job, job.stats.name
+        self.job, self.names = job, job.stats.names
         self.measure = ENERGY if job.pocket.types else SCORE
         self.values = self.measure.sign * job.stats.values
         self.sizes = job.stats.heavy_atoms
@@ -126,7 +127,7 @@ class _DockContents:
 
     def sections(self) -> Iterator[Section]:
         job, measure, name = self.job, self.measure, self.measure.name.capitalize()
-        scene = scene_of(job.pocket, self._poses())
+        scene = scene_of(job.pocket, [*self._poses()])
         yield Section(title="Poses in the pocket", text=POSES, scene=scene)
         yield self._table()
         by_value = self._far(measure.title, self.values)
@@ -141,13 +142,15 @@ class _DockContents:
         for title, figure in figures.items():
             yield Section(title=title, text=f"{text}.", figures=[figure], is_half=True)
 
-    def _poses(self) -> Iterator[tuple[str, bytes]]:
-        """Yield a title and the SDF of each pose of the best ligands."""
+    def _poses(self) -> Iterator[DrawnMolecule]:
+        """Yield the poses of the best ligands; the first is shown to begin with."""
         for rank, each in enumerate(self.job.best, 1):
-            for k, (score, sdf) in enumerate(zip(each.scores, each.sdf, strict=True), 1):
-                pose = f", pose {k}" if each.sdf[1:] else ""
+            bonds = [(a, b, order) for a, b, order in each.bonds.tolist()]
+            for k, (score, places) in enumerate(zip(each.scores, each.positions, strict=True), 1):
+                pose = f", pose {k}" if each.scores[1:] else ""
                 value = self.measure.shown(self.measure.sign * score)
-                yield f"{rank}. {each.ligand}{pose}: {value}", sdf
+                title, is_shown = f"{rank}. {each.ligand}{pose}: {value}", rank == k == 1
+                yield DrawnMolecule(title, each.elements, places, bonds, is_shown=is_shown)
 
     def _table(self) -> Section:
         found, rank = self.job.listing.table()
@@ -182,7 +185,7 @@ class _DockContents:
         if count := len(far.ligands):
             yield f"{count:,} by {what}, where the median is {far.median:.4g}:"
         for ligand, value in [*zip(far.ligands, far.values, strict=True)][:FAR]:
-            yield f"{self.name(ligand)}: {value:.4g}"
+            yield f"{self.names[ligand]}: {value:.4g}"
 
     # ---- figures ------------------------------------------------------------------------------
 
@@ -221,7 +224,7 @@ class _DockContents:
         sizes, values = self.sizes[ligands], self.values[ligands]
         if len(ligands) <= NAMED_POINTS:
             shown = map(self.measure.shown, values.tolist())
-            texts = [f"{literal(self.name(i))}: {x}" for i, x in zip(ligands, shown, strict=True)]
+            texts = [f"{literal(self.names[i])}: {x}" for i, x in zip(ligands, shown, strict=True)]
             return sizes, values, texts
         step = float(np.ptp(values)) / LEVELS or 1.0
         points = np.stack([sizes, np.round(values / step)], axis=1)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,14 +100,9 @@ ROW_COLUMNS = [each.name for each in fields(PoseBatch) if each.name != "coordina
 # ---- text and Arrow ----------------------------------------------------------------------------
 
 
-def formats_of(energies: bool) -> dict[str, str]:
-    """Return the columns of a table with their formats. energies: whether it has them."""
-    return REFINED if energies else SCORES
-
-
 def header(energies: bool) -> str:
     """Return the first line of a table."""
-    return "\t".join(formats_of(energies)) + "\n"
+    return "\t".join(REFINED if energies else SCORES) + "\n"
 
 
 def as_tsv(rows: PoseBatch, energies: bool = False) -> bytes:
@@ -117,17 +111,17 @@ def as_tsv(rows: PoseBatch, energies: bool = False) -> bytes:
     Scores are the shortest decimals that read back equal. Angles are empty where rotations are not
     made of angles.
     """
-    formats = formats_of(energies)
+    formats = REFINED if energies else SCORES
     columns = columns_of(rows, energies)
     for name in columns.keys() & {*ANGLES}:
-        columns[name] = [_angle(degrees) for degrees in columns[name].tolist()]
+        columns[name] = ["" if np.isnan(x) else f"{x:.10g}" for x in columns[name].tolist()]
     for name in columns.keys() & {"efficiency", *NULLABLE}:
         columns[name] = ["" if np.isnan(x) else f"{x:.4f}" for x in columns[name].tolist()]
     for name in PLACE:
         # Its decimals would show a small negative number as -0.0000.
         least = 0.5 * 10.0 ** -int(formats[name][2])
         columns[name] = np.where(np.abs(columns[name]) < least, 0.0, columns[name])
-    columns["source"] = [_without_breaks(path) for path in rows.source]
+    columns["source"] = [path.translate(LINE_BREAKS) for path in rows.source]
     values = [each if isinstance(each, list) else each.tolist() for each in columns.values()]
     line = "\t".join(formats.values()) + "\n"
     return "".join(map(line.__mod__, zip(*values, strict=True))).encode("utf-8", "replace")
@@ -138,16 +132,6 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-@lru_cache(4096)
-def _angle(degrees: float) -> str:
-    return "" if np.isnan(degrees) else f"{degrees:.10g}"
-
-
-@lru_cache(64)
-def _without_breaks(path: str) -> str:
-    return path.translate(LINE_BREAKS)
-
-
 def to_arrow(batches: Sequence[PoseBatch], energies: bool = False) -> "pa.Table":
     """Return the columns of the table in full precision.
 
@@ -156,7 +140,7 @@ def to_arrow(batches: Sequence[PoseBatch], energies: bool = False) -> "pa.Table"
     pa = pyarrow()
     types = {"ligand": pa.string(), "source": pa.string(), "rotation": pa.int64()}
     types |= dict.fromkeys(("conformer", "pose", "atoms", "atoms_outside"), pa.int32())
-    names = formats_of(energies)
+    names = REFINED if energies else SCORES
     schema = pa.schema([pa.field(name, types.get(name, pa.float64())) for name in names])
     columns = (columns_of(rows, energies).values() for rows in batches)
     tables = [pa.Table.from_arrays([*map(_arrow_array, each)], schema=schema) for each in columns]
@@ -178,4 +162,4 @@ def columns_of(rows: PoseBatch, energies: bool) -> dict[str, Any]:
     columns["efficiency"] = np.where(rows.heavy, energy / np.maximum(rows.heavy, 1), np.nan)
     for whole, names in SPLIT.items():
         columns |= zip(names, np.ascontiguousarray(columns[whole].T), strict=True)
-    return {name: columns[name] for name in formats_of(energies)}
+    return {name: columns[name] for name in (REFINED if energies else SCORES)}

@@ -1,6 +1,6 @@
 """The pocket of a docking job in space: the best poses, the receptor around them, the surface."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from multigpu.formats.molecules.pdbqt import element_of_type
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.receptors import RECEPTORS, atom_label
 from multigpu.formats.molecules.registry import FORMATS
-from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.maps import Receptor
 from multigpu.report.space import DrawnMolecule, Scene, Surface
@@ -24,22 +23,14 @@ OF = " of "  # between an atom and its residue
 TITLE = f"receptor, residues within {NEAR:g} Å"
 
 
-def scene_of(pocket: Pocket, poses: Iterable[tuple[str, bytes]]) -> Scene:
-    """Return poses in their pocket; of them the first is shown to begin with.
+def scene_of(pocket: Pocket, poses: Sequence[DrawnMolecule]) -> Scene:
+    """Return poses in their pocket.
 
     A receptor that was not prepared here is that of the file which the maps name.
-
-    poses: titles, and SDF
     """
-    models: list[DrawnMolecule] = []
-    for title, sdf in poses:
-        pose = SDF.parse(sdf.splitlines(keepends=True))
-        models.append(
-            DrawnMolecule(title, pose.elements, pose.positions, pose.bonds, is_shown=not models)
-        )
     whole = pocket.prepared or _stored(pocket.receptor)
-    around = [_around(whole, [each.positions for each in models])] if whole else []
-    return [*models, *around, _surface(pocket)]
+    around = [_around(whole, [each.positions for each in poses])] if whole else []
+    return [*poses, *around, _surface(pocket)]
 
 
 def _surface(pocket: Pocket) -> Surface:

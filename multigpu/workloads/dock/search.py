@@ -20,7 +20,6 @@ from multigpu.run.values import Vector
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
 from multigpu.workloads.dock.options import (
     BAND,
-    IN_PLACE,
     OTHERS,
     REFINED,
     ROTATIONS,
@@ -73,18 +72,12 @@ def grouping_of(options: DockOptions, whole: WholeBox | None) -> Grouping:
     if whole is None:
         given = [name for name in WHOLE_BOX_ONLY if getattr(options, name) not in (None, "none")]
         if given:
-            raise UsageError(f"{option(given[0])} is for a whole box{_other_search(options)}")
+            asks = [name for name in OTHERS if getattr(options, name) not in (None, False)]
+            other = f", and {option(asks[0])} asks for another search" if asks else ""
+            cure = f"give {option('step')}, or leave out one of them"
+            raise UsageError(f"{option(given[0])} is for a whole box{other}: {cure}")
         return EACH_ALONE
     return EACH_ALONE if options.conformers else Grouping(options.group_by or "title")
-
-
-def _other_search(options: DockOptions) -> str:
-    """Return why the whole box is not searched, and what to do, as the end of a sentence."""
-    asked = [name for name in OTHERS if getattr(options, name) not in (None, False)]
-    if not asked:
-        return f", which a plain grid is searched as with {option('step')} only: give that"
-    cure = "leave out one of them" if asked[0] in IN_PLACE else f"give {option('step')}, too"
-    return f", and {option(asked[0])} asks for another search: {cure}"
 
 
 def search_of(options: DockOptions, pocket: Pocket, whole: WholeBox | None) -> PoseSearch:

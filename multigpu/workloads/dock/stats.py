@@ -46,8 +46,6 @@ class DockStats(JobStats):
 
     ligands            that were docked
     poses              that were written
-    centroids_outside  ligands with their centroid outside of the grid
-    farthest           the largest distance of these, Å, and the ligand's name
     without_hydrogens  ligands
     parts              ligands of whose record other atoms were left out
     reaching_out       ligands whose best pose has atoms outside of the grid
@@ -56,13 +54,11 @@ class DockStats(JobStats):
     others             ligands that are another molecule than the reference
     sizes              int32 arrays: heavy atoms of every ligand, in the order of the input
     scores             float64 arrays: the best score of every ligand, in the order of the input
-    lines              names of the ligands of each of these arrays, one a line
+    names              of every ligand, in the order of the input
     """
 
     ligands: int = 0
     poses: int = 0
-    centroids_outside: int = 0
-    farthest: tuple[float, str] = (0.0, "")
     without_hydrogens: int = 0
     parts: int = 0
     reaching_out: int = 0
@@ -70,7 +66,7 @@ class DockStats(JobStats):
     text_bytes: int = 0
     others: int = 0
     sizes: list[NDArray[np.int32]] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     scores: list[NDArray[np.float64]] = field(default_factory=list)
 
@@ -83,25 +79,15 @@ class DockStats(JobStats):
         self.parts += docked.parts
         self.text_bytes += docked.text_bytes
         self.skipped += [replace(x, reason=spelled(x.reason)) for x in docked.skipped]
-        self.centroids_outside += int((docked.outside > 0).sum())
-        if len(docked.outside):
-            most = int(docked.outside.argmax())
-            self.farthest = max(self.farthest, (float(docked.outside[most]), names[most]))
         self.scores.append(docked.rows.score[best])
         self.sizes.append(docked.rows.heavy[best])
         self.others += int(np.isnan(docked.rows.rmsd_to_reference[best]).sum())
-        self.lines.append("\n".join(names))
+        self.names += names
         atoms = docked.rows.atoms_outside[best]
         self.reaching_out += int((atoms > 0).sum())
         if atoms.max(initial=0) > self.most_outside[0]:
             most = int(atoms.argmax())
             self.most_outside = int(atoms[most]), names[most]
-
-    def name(self, ligand: int) -> str:
-        """Return the name of a docked ligand by its number, from 0."""
-        ends = np.cumsum([len(each) for each in self.scores])
-        part = int(np.searchsorted(ends, ligand, "right"))
-        return self.lines[part].split("\n")[ligand - int(ends[part])]
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -119,7 +105,7 @@ class DockStats(JobStats):
         energies = -self.values
         best = np.argsort(energies, kind="stable")[:BEST].tolist()
         return [
-            {"rank": rank, "ligand": self.name(i), "energy": float(energies[i])}
+            {"rank": rank, "ligand": self.names[i], "energy": float(energies[i])}
             for rank, i in enumerate(best, 1)
         ]
 

@@ -7,7 +7,8 @@ the lowest index.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,6 @@ from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands, lacks_h
 from multigpu.workloads.dock.parts import DockedLigands, DockPart, SearchedPoses
 from multigpu.workloads.dock.plan import DockSpan
 from multigpu.workloads.dock.poses import DockedPoses
-from multigpu.workloads.dock.rows import as_tsv
 from multigpu.workloads.dock.search import WholeBox
 
 ATOM_BYTES = 128  # of an atom on a device: its position, channels and weights
@@ -59,7 +59,6 @@ class DockWorkload:
     whole        what becomes of them where they fill a box, else None
     reference    what poses are compared with
     report       best ligands of every part that are kept for a report
-    score_lines  whether the table of scores is text
     expected     what a worker elsewhere must have; None: all workers are threads of this process
     """
 
@@ -70,7 +69,6 @@ class DockWorkload:
     whole: WholeBox | None = None
     reference: ReferencePose | None = None
     report: int = 0
-    score_lines: bool = False
     expected: Expected | None = None
 
     def open(self, place: Place) -> "DockSession":
@@ -103,22 +101,13 @@ class DockWorkload:
 
     def finish(self, loaded: LoadedLigands, found: Placements) -> DockedLigands:
         """Return the part of a span from all poses that were found for its ligands."""
-        docked = DockedPoses(
-            loaded=loaded,
-            field=self.field,
-            search=self.search,
-            found=found,
-            with_energies=self.with_energies,
-            reference=self.reference,
-        )
+        docked = DockedPoses(workload=self, loaded=loaded, found=found)
         rows, fmt, firsts = docked.rows, self.loader.pose_format, loaded.firsts.tolist()
         molecules = [loaded.molecules[i] for i in firsts]
         return DockedLigands(
             # The texts have the coordinates.
             rows=replace(rows, coordinates=np.empty((0, 3))) if fmt else rows,
-            score_lines=as_tsv(rows, self.with_energies) if self.score_lines else b"",
             pose_texts=docked.texts(fmt) if fmt else [],
-            outside=docked.centroid_distances,
             skipped=loaded.skipped,
             without_hydrogens=sum(map(lacks_hydrogens, molecules)),
             parts=sum(molecule.is_part for molecule in molecules),
@@ -139,16 +128,17 @@ class DockSession(Session[DockSpan, DockPart]):
     def __init__(self, workload: DockWorkload, place: Place) -> None:
         self.workload = workload
         field, search, whole = workload.field, workload.search, workload.whole
-        backend = _backend(place)
         self._search: Callable[[DockChunk], Poses]
         self._refiner: PoseRefiner | None = None
         if whole is None:
-            finder = backend.finder(field, search)
+            finder: PoseFinder = _kernels(place, "").PoseSearcher(field, search)
             self._search = lambda chunk: finder.best(chunk.bodies, range(*chunk.span.poses))
         else:
-            band = backend.band(field, search, whole.width)
+            boxes = _kernels(place, "whole_box.")
+            band: BandFinder = boxes.BandSearcher(field, search, whole.width)
             self._search = lambda chunk: band.best(chunk.bodies, chunk.ligand_of)
-            self._refiner = backend.refiner(field) if whole.refined else None
+            if whole.refined:
+                self._refiner = _kernels(place, "refine.").Refiner(field)
 
     def load(self, span: DockSpan) -> DockChunk:
         loaded = self.workload.load(span)
@@ -164,7 +154,7 @@ class DockSession(Session[DockSpan, DockPart]):
         return _ranked(chunk, refined, self.workload.search.min_rmsd, whole.top)
 
     def need(self, chunk: DockChunk) -> int:
-        """Return the bytes of the atoms; scores take what memory is left."""
+        """Return the bytes of the atoms; the plan has room for scores."""
         return ATOM_BYTES * len(chunk.bodies.positions)
 
     def halves(self, chunk: DockChunk) -> tuple[DockChunk, ...]:
@@ -202,24 +192,7 @@ def _ranked(chunk: DockChunk, found: Placements, min_rmsd: float, top: int) -> P
     return found.take(np.concatenate(kept))
 
 
-class SearchBackend(NamedTuple):
-    """Classes of the kernels for one kind of device."""
-
-    finder: Callable[[Field, PoseSearch], PoseFinder]
-    band: Callable[[Field, PoseSearch, float], BandFinder]
-    refiner: Callable[[Field], PoseRefiner]
-
-
-def _backend(place: Place) -> SearchBackend:
-    """Return the backend of a device: CuPy, which one of them needs, is not on every machine."""
-    if place.gpu is None:
-        from multigpu.kernels.rotation import cpu
-        from multigpu.kernels.rotation.refine import cpu as refine
-        from multigpu.kernels.rotation.whole_box import cpu as whole_box
-
-        return SearchBackend(cpu.PoseSearcher, whole_box.BandSearcher, refine.Refiner)
-    from multigpu.kernels.rotation import cuda
-    from multigpu.kernels.rotation.refine import cuda as gpu_refine
-    from multigpu.kernels.rotation.whole_box import cuda as gpu_box
-
-    return SearchBackend(cuda.PoseSearcher, gpu_box.BandSearcher, gpu_refine.Refiner)
+def _kernels(place: Place, folder: str) -> Any:
+    """Return the module of a device: CuPy, which one of them needs, is not on every machine."""
+    name = "cpu" if place.gpu is None else "cuda"
+    return import_module(f"multigpu.kernels.rotation.{folder}{name}")

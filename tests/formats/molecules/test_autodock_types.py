@@ -10,7 +10,7 @@ from support.ligand_texts import MOL2, PDBQT, TEXTS
 from multigpu.formats.molecules.autodock_types import types_for_maps, types_of
 from multigpu.formats.molecules.molecule import MoleculeError
 from multigpu.formats.molecules.registry import parse
-from multigpu.formats.molecules.scoring import atom_columns
+from multigpu.formats.molecules.scoring import atom_terms
 
 
 def test_types__of_pdbqt_are_those_of_the_file() -> None:
@@ -88,7 +88,7 @@ def test_types__a_charge_that_cannot_be_is_refused(charge: str) -> None:
     parsed = parse(PDBQT, "pdbqt")
     charges = np.array([float(charge), 0, 0])  # as after hydrogens were merged
     with pytest.raises(MoleculeError, match="atom 1 has a charge of"):
-        atom_columns(replace(parsed, charges=charges), ["N", "OA", "HD"])
+        atom_terms(replace(parsed, charges=charges), ["N", "OA", "HD"])
 
 
 @pytest.mark.parametrize("type_and_map", [("Br", "BR"), ("BR", "Br"), ("CL", "Cl"), ("Zn", "ZN")])

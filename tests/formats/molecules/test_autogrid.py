@@ -56,7 +56,7 @@ def test_pocket__is_read_as_it_was_written(
     assert Path(found.receptor).resolve() == Path(made.receptor)
     assert np.array_equal(found.values, made.values)
     assert np.allclose(found.origin, made.origin, rtol=0, atol=1e-12)
-    assert (found.types, found.absent) == (made.types, ())
+    assert found.types == made.types
     assert found.spacing.tolist() == [spacing] * 3
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from rdkit import Chem
-from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, V3000, XYZ
+from support.ligand_texts import ETHANOL, MOL2, PDB, PDBQT, TEXTS, XYZ
 
 from multigpu.errors import UsageError
 from multigpu.formats.molecules.molecule import MoleculeError, Positions
-from multigpu.formats.molecules.poses import format_of, render, render_drawing
+from multigpu.formats.molecules.poses import drawing_of, format_of, render
 from multigpu.formats.molecules.registry import parse
 
 FACTS = {"score": "1.500000", "pose": "1", "rotation": "7", "rmsd_to_input": "0.5000"}
@@ -31,13 +31,6 @@ def test_pose__in_its_own_format_changes_coordinates_only(layout: str) -> None:
     assert again.name == molecule.name
 
 
-def test_pose__of_v3000_keeps_everything_else() -> None:
-    molecule = parse(V3000, "sdf")
-    text = render(molecule, "", "sdf", shifted(V3000, "sdf"), {})
-    assert b"M  V30 7 C 8.500000 -20.250000 3.125000 0 -\nM  V30 CFG=1\n" in text
-    np.testing.assert_allclose(parse(text, "sdf").positions, shifted(V3000, "sdf"))
-
-
 def test_pose__of_a_pose_has_its_facts_once() -> None:
     for layout, text in TEXTS.items():
         molecule = parse(text, layout)
@@ -57,11 +50,10 @@ def test_pose__keeps_properties_and_line_ends_of_sdf() -> None:
     assert pose.count(b"\n") == pose.count(b"\r\n")
 
 
-@pytest.mark.parametrize("fmt", ["sdf", "pdb"])
 @pytest.mark.parametrize("layout", TEXTS)
-def test_pose__in_another_format_has_the_same_atoms(layout: str, fmt: str) -> None:
+def test_pose__in_sdf_has_the_same_atoms(layout: str) -> None:
     molecule, wanted = parse(TEXTS[layout], layout), shifted(TEXTS[layout], layout)
-    again = parse(render(molecule, "name", fmt, wanted, FACTS), fmt)
+    again = parse(render(molecule, "name", "sdf", wanted, FACTS), "sdf")
     np.testing.assert_allclose(again.positions, wanted, atol=5e-4)
     assert again.elements == molecule.elements
     assert again.name == molecule.name
@@ -79,14 +71,15 @@ def test_pose__of_sdf_is_read_by_rdkit_as_it_was() -> None:
     }  # fmt: skip
 
 
-def test_pose__of_a_thousand_atoms_is_v3000() -> None:
+def test_pose__of_a_thousand_atoms_is_in_its_own_format() -> None:
     rows = "".join(f"C {5 * i} 0 0\n" for i in range(1200))
     molecule = parse(f"1200\nlong\n{rows}".encode(), "xyz")
-    again = parse(render(molecule, "", "sdf", molecule.positions, {}), "sdf")
-    np.testing.assert_array_equal(again.positions, molecule.positions)
+    with pytest.raises(MoleculeError, match=r"more than 999 atoms or bonds: write its .*\.xyz"):
+        render(molecule, "", "sdf", molecule.positions, {})
+    assert len(drawing_of(molecule)[0]) == 1200
 
 
-@pytest.mark.parametrize("fmt", ["mol2", "pdbqt", "xyz"])
+@pytest.mark.parametrize("fmt", ["mol2", "pdb", "pdbqt", "xyz"])
 def test_pose__in_these_formats_needs_them(fmt: str) -> None:
     molecule = parse(ETHANOL, "sdf")
     problem = f"poses in {fmt.upper()} can be written of {fmt.upper()} only: choose .sdf"
@@ -123,49 +116,40 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("fmt", ["sdf", "pdb"])
 @pytest.mark.parametrize(("layout", "text", "problem"), ODD)
 def test_pose__of_what_is_no_element_is_in_its_own_format(
-    layout: str, text: bytes, problem: str, fmt: str
+    layout: str, text: bytes, problem: str
 ) -> None:
     molecule = parse(text, layout)
-    if fmt == layout:
-        pose = render(molecule, "", fmt, molecule.positions, {})
-        assert parse(pose, fmt).elements == molecule.elements
-        return
-    problem = f"^{problem}, which is no element: .* choose .{layout}$"
-    with pytest.raises(MoleculeError, match=problem):
-        render(molecule, "", fmt, molecule.positions, {})
+    pose = render(molecule, "", layout, molecule.positions, {})
+    assert parse(pose, layout).elements == molecule.elements
+    if layout != "sdf":
+        with pytest.raises(MoleculeError, match=f"^{problem}, which is no element: .* .{layout}$"):
+            render(molecule, "", "sdf", molecule.positions, {})
 
 
 @pytest.mark.parametrize(("layout", "text", "problem"), ODD)
-def test_pose__of_what_is_no_element_is_told_from_elements_in_a_report(
+def test_drawing__tells_what_is_no_element_from_elements(
     layout: str, text: bytes, problem: str
 ) -> None:
-    """It is made of poses in SDF, whatever format was chosen."""
-    molecule = parse(text, layout)
-    pose = parse(render_drawing(molecule, "", molecule.positions, FACTS), "sdf")
-    if layout != "sdf":
-        odd = int(problem.split()[1]) - 1
-        assert pose.elements == [*molecule.elements[:odd], "*", *molecule.elements[odd + 1 :]]
-        assert molecule.bonds or not any(odd in bond[:2] for bond in pose.bonds)
+    molecule, odd = parse(text, layout), int(problem.split()[1]) - 1
+    _, elements, bonds = drawing_of(molecule)
+    assert elements == [*molecule.elements[:odd], "*", *molecule.elements[odd + 1 :]]
+    assert molecule.bonds or not any(odd in bond[:2] for bond in bonds)
 
 
 @pytest.mark.parametrize("kind", ["G0", "W "])
 def test_drawing__has_no_pseudo_atoms_of_autodock(kind: str) -> None:
     molecule = parse(PDBQT.replace(b"OA", kind.encode()), "pdbqt")
     places = molecule.positions + 1
-    pose = parse(render_drawing(molecule, "", places, FACTS), "sdf")
-    assert pose.elements == ["N", "H"]
-    np.testing.assert_allclose(pose.positions, places[[0, 2]], atol=5e-4)
+    assert drawing_of(molecule)[:2] == ([0, 2], ["N", "H"])
     assert parse(render(molecule, "", "pdbqt", places, FACTS), "pdbqt").types[1] == kind.strip()
 
 
-def test_pose__of_heavy_hydrogen_is_in_every_format() -> None:
+def test_pose__keeps_heavy_hydrogen() -> None:
     molecule = parse(XYZ.replace(b"H ", b"D "), "xyz")
-    for fmt in ("sdf", "pdb"):
-        pose = render(molecule, "", fmt, molecule.positions, {})
-        assert parse(pose, fmt).elements == ["O", "D", "Cl"]
+    pose = render(molecule, "", "sdf", molecule.positions, {})
+    assert parse(pose, "sdf").elements == ["O", "D", "Cl"]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +167,7 @@ def test_format__that_is_unknown_is_refused() -> None:
 LONE = b"ATOM      1  C   LIG A   1       0.000   0.000   0.000  1.00  0.00     0.100 C\n"
 
 
-@pytest.mark.parametrize("fmt", ["sdf", "pdb", ""])
+@pytest.mark.parametrize("fmt", ["sdf", ""])
 @pytest.mark.parametrize("layout", ["sdf", "mol2", "pdbqt", "pdb"])
 def test_pose__far_out_is_read_where_it_was_written(layout: str, fmt: str) -> None:
     """Columns do not run into each other."""

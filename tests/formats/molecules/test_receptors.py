@@ -88,7 +88,6 @@ def test_receptor__of_pdbqt_has_what_the_file_says(read: Callable[..., Read]) ->
     assert notes == []
     assert list(found.types) == [x[77:79].decode().strip() for x in rows]
     assert found.charges.tolist() == [float(x[66:76]) for x in rows]
-    assert np.array_equal(read(text, "unnamed")[0].positions, found.positions)
     again, notes = read(alternate(text, (0.6, 0.4)), "b.pdbqt")
     assert np.array_equal(again.positions, found.positions)
     assert notes == ["of alternate locations the best occupied were taken: SER A 4"]
@@ -120,8 +119,8 @@ def nanometres(line: bytes) -> bytes:
         ("r.pdbqt", lambda x: x[:78], "line 1: the file ends in the middle of an atom"),
         ("r.pdbqt", lambda x: x + x, r"C of ALA A 1 is at the place of C of ALA A 1 \(47 such"),
         ("r.pdb", lambda _: peptide() + COPPER, "it has no atom type for CU A 902"),
-        ("r.pdb", lambda _: peptide() + ZINC[:20] + b" " + ZINC[20:], "line 40: Meeko cannot"),
-        ("r.sdf", lambda _: ETHANOL, "no receptor by its name or content"),
+        ("r.pdb", lambda _: peptide() + ZINC[:20] + b" " + ZINC[20:], "line 40: the coordinates"),
+        ("r.sdf", lambda _: ETHANOL, "no receptor by its name"),
         ("r.pdb", lambda _: LIGAND, "nothing of it can be prepared: .*: XYZ A 903 at"),
         ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),
         ("r.pdb", lambda _: b"END\n", "Meeko cannot prepare it: it has no atoms"),

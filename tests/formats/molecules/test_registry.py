@@ -3,23 +3,8 @@
 import ast
 from pathlib import Path
 
-import pytest
-from support.ligand_texts import TEXTS
-
 from multigpu.formats import molecules
-from multigpu.formats.molecules.registry import FORMATS, SUFFIXES, parse
-from multigpu.formats.molecules.smiles import SMILES
-
-
-def test_formats__have_suffixes_of_their_own() -> None:
-    assert len({*SUFFIXES, *SMILES.suffixes}) == sum(
-        len(each.suffixes) for each in FORMATS.values()
-    )
-
-
-@pytest.mark.parametrize("layout", TEXTS)
-def test_molecule__knows_its_format(layout: str) -> None:
-    assert parse(TEXTS[layout], layout).format is FORMATS[layout]
+from multigpu.formats.molecules.registry import FORMATS
 
 
 def test_formats__are_named_by_their_own_modules_only() -> None:

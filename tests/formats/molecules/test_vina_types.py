@@ -71,12 +71,12 @@ def energy(receptor: Receptor, molecule: Molecule, box: GridBox) -> tuple[float,
     maps = compute_maps(with_vina_types(receptor), box, types)
     values = scoring.score_channels(np.stack([maps[kind] for kind in types]), types)
     field = Field(values, box.origin, np.full(3, box.spacing), "linear", "penalty")
-    atoms = scoring.atom_columns(molecule, types)
-    body = Ligands(atoms.positions, atoms.borders, *scoring.score_terms(atoms, types))
+    _, channels, weights = scoring.atom_terms(molecule, types)
+    body = Ligands(molecule.positions, np.array([0, len(weights)]), channels, weights)
     (score,) = reference.scores(
         field, body, 0, PoseSearch(EulerRotations(180)), np.zeros(1, np.int64)
     )
-    return -score, float(atoms.torsions[0])
+    return -score, count_torsions(molecule)
 
 
 def by_vina(folder: Path, receptor: bytes, ligand: bytes, box: GridBox) -> tuple[float, float]:
@@ -154,7 +154,7 @@ def test_types__and_torsions_of_sdf_are_those_of_meekos_pdbqt(smiles: str) -> No
     text, _, _ = meeko.PDBQTWriterLegacy.write_string(meeko.MoleculePreparation().prepare(graph)[0])
     sdf, prepared = parse(Chem.MolToMolBlock(graph).encode(), "sdf"), parse(text.encode(), "pdbqt")
     assert count_torsions(sdf) == count_torsions(prepared)
-    kinds = [np.bincount(scoring.atom_columns(each, TYPES).types + 1) for each in (sdf, prepared)]
+    kinds = [np.bincount(scoring.atom_terms(each, TYPES).types + 1) for each in (sdf, prepared)]
     assert kinds[0][1:].tolist() == kinds[1][1:].tolist()
 
 
@@ -165,11 +165,11 @@ def test_types__and_torsions_of_sdf_are_those_of_meekos_pdbqt(smiles: str) -> No
 )  # fmt: skip
 def test_types__that_vina_lacks_are_named(kind: str, maps: tuple[str, ...], message: str) -> None:
     with pytest.raises(MoleculeError, match=message):
-        scoring.atom_columns(parse(pdbqt([(kind, 0, 0, 0)]), "pdbqt"), maps)
+        scoring.atom_terms(parse(pdbqt([(kind, 0, 0, 0)]), "pdbqt"), maps)
 
 
 def test_types__of_opened_macrocycles_are_of_carbon_and_nothing() -> None:
     molecule = parse(pdbqt([("CG0", 0, 0, 0), ("G0", 1.5, 0, 0), ("NA", 0, 1.4, 0)]), "pdbqt")
-    assert [TYPES[i] if i >= 0 else "" for i in scoring.atom_columns(molecule, TYPES).types] == [
+    assert [TYPES[i] if i >= 0 else "" for i in scoring.atom_terms(molecule, TYPES).types] == [
         "C_P", "", "N_A",
     ]  # fmt: skip

@@ -1,25 +1,12 @@
-"""Receptors and grid boxes that cannot be, and the one rule of rounding."""
+"""Grid boxes that cannot be, and the one rule of rounding."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
-from multigpu.kernels.maps import GridBox, Receptor
+from multigpu.kernels.maps import GridBox
 from multigpu.kernels.maps.types import rounded
-
-
-@pytest.mark.parametrize(("wrong", "message"), [
-    ({"positions": np.zeros((2, 2))}, r"positions: float64\[2, 3\] is wanted, not float64\[2, 2\]"),
-    ({"positions": np.array([[0, 0, 0], [0, np.nan, 0]], float)}, "positions of CA of GLY A 2"),
-    ({"charges": np.array([0.0, 1e4])}, "charges of CA of GLY A 2: not finite or beyond ±1000"),
-    ({"names": ("CA",)}, "a receptor of 2 atoms with 1 names"),
-])  # fmt: skip
-def test_receptor__that_cannot_be(wrong: dict[str, Any], message: str) -> None:
-    right = {"positions": np.zeros((2, 3)), "charges": np.zeros(2), "types": ("C", "C")}
-    names = {"names": ("CA of GLY A 1", "CA of GLY A 2")}
-    with pytest.raises(ValueError, match=message):
-        Receptor(**(right | names | wrong))
 
 
 @pytest.mark.parametrize("wrong", [

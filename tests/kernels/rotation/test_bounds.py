@@ -3,7 +3,7 @@
 What `bounds.cuh` finds are the errors and thresholds that `bounds.py` proves, here in plain NumPy.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from support.backends import DEVICES, backend_of
 from support.examples import examples
 from support.rotation_cases import (
-    assert_same,
     hair_splitting_case,
     plain_ligands,
     random_field,
@@ -23,7 +21,7 @@ from support.rotation_cases import (
     random_search,
 )
 
-from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, PoseSearch, reference
+from multigpu.kernels.rotation import EulerRotations, Field, Ligands, PoseSearch, reference
 from multigpu.kernels.rotation.bounds import (
     KAPPAS,
     LEAST,
@@ -33,10 +31,8 @@ from multigpu.kernels.rotation.bounds import (
     UNIT,
     FieldBounds,
     place_errors,
-    threshold_above,
 )
 from multigpu.kernels.rotation.rotations import Floats
-from multigpu.kernels.rotation.types import split
 
 pytestmark = pytest.mark.parametrize("device", DEVICES[1:])
 
@@ -48,6 +44,13 @@ class Bounds:
     errors: Floats
     top: float
 
+    def threshold_above(self, score: float) -> np.float32:
+        """Return what no pose is below in single precision whose score is at least this."""
+        at_most = self.top - np.r_[0.0, SHORTFALLS[:-1]] + self.errors
+        possible = self.errors[at_most >= score]
+        threshold = np.float32(score - possible.max() if len(possible) else -np.inf)
+        return np.nextafter(threshold, np.float32(-np.inf))
+
     def threshold(self, greatest: np.float32) -> np.float32:
         """Return the score below which no pose can win, from the greatest of a decided pose."""
         highest = float(greatest)
@@ -55,7 +58,7 @@ class Bounds:
         at_least = self.top - SHORTFALLS - self.errors
         possible = self.errors[(at_most >= highest) & (at_least <= highest)]
         lowest = highest - possible.max() if len(possible) else -np.inf
-        return threshold_above(self.errors, self.top, lowest)
+        return self.threshold_above(lowest)
 
 
 def bounds_of(field: Field, ligand: Ligands, search: PoseSearch) -> Bounds:
@@ -100,7 +103,7 @@ def assert_within_bounds(device: str, field: Field, ligands: Ligands, search: Po
     power = np.searchsorted(SHORTFALLS, 2 * shortfall).clip(0, len(SHORTFALLS) - 1)
     assert (np.abs(found - exact)[decided] <= bounds.errors[power]).all()
     for floor in np.quantile(exact, [0, 0.5, 0.99]):
-        threshold = threshold_above(bounds.errors, bounds.top, floor)
+        threshold = bounds.threshold_above(floor)
         assert (found[decided & (exact >= floor)] >= threshold).all()
 
 
@@ -136,6 +139,12 @@ def test_threshold__leaves_few_poses_to_double_precision(device: str, steep: boo
         search = PoseSearch(EulerRotations(20))
         found = single(device, field, ligands, search)
         threshold = bounds_of(field, ligands, search).threshold(found[np.isfinite(found)].max())
+        cuda, span = backend_of("rotation", device), range(search.stop)
+        with cuda.cupy.cuda.Stream():
+            scores = cuda.Scores(cuda.PoseSearcher(field, search), ligands, span, len(span))
+            scores.score(span)
+            scores.settle()
+            np.testing.assert_allclose(scores.thresholds.get(), threshold, rtol=2**-22)
         counts.append(int((found >= threshold).sum()))
     assert min(counts) >= 1
     assert np.median(counts) <= (30 if steep else 2)
@@ -179,16 +188,6 @@ def bounds_of_each(field: Field, ligands: Ligands, search: PoseSearch) -> list[B
     return [bounds_of(field, ligands[i : i + 1], search) for i in range(len(ligands))]
 
 
-def thresholds_of(bounds: list[Bounds], greatest: NDArray[np.float32]) -> NDArray[np.float32]:
-    some = zip(bounds, greatest, strict=True)
-    return np.array([each.threshold(score) for each, score in some])
-
-
-def assert_close(found: NDArray[np.float32], expected: NDArray[np.float32]) -> None:
-    """Two units in the last place."""
-    np.testing.assert_allclose(found, expected, rtol=2**-22, atol=0)
-
-
 @pytest.mark.parametrize("center", CENTERS)
 @pytest.mark.parametrize(("interpolation", "outside", "steep"), FIELDS)
 def test_errors__are_those_of_the_proof(
@@ -207,57 +206,3 @@ def test_errors__are_those_of_the_proof(
     assert np.isinf(expected).all() == (center in CENTERS[3:])
     np.testing.assert_allclose(errors, expected, rtol=1e-13)
     np.testing.assert_allclose(tops, [each.top for each in bounds], rtol=1e-13, atol=1e-13)
-
-
-def assert_rounds_are_right(
-    cuda: Any, field: Field, ligands: Ligands, search: PoseSearch, most: int, rounds: int
-) -> None:
-    """Thresholds after every part, with what the rounds before found struck out; the winners."""
-    bounds, searcher = bounds_of_each(field, ligands, search), cuda.PoseSearcher(field, search)
-    taken = Poses.none()
-    with cuda.cupy.cuda.Stream():
-        scores = cuda.Scores(searcher, ligands, range(search.stop), most)
-        for _ in range(rounds):
-            scores.begin()
-            greatest = np.full(len(ligands), -np.inf, np.float32)
-            for part in split(range(search.stop), most):
-                scores.score(part)
-                if len(taken):
-                    scores.strike(taken)
-                scores.settle()
-                held = scores.held.get()[: len(ligands) * len(part)].reshape(len(ligands), -1)
-                decided = np.where(held < np.inf, held, -np.inf)
-                greatest = np.maximum(greatest, decided.max(axis=1))
-                assert_close(scores.thresholds.get(), thresholds_of(bounds, greatest))
-            taken = Poses.joined([taken, scores.winners()])
-    expected = reference.PoseSearcher(field, replace(search, top=rounds)).best(ligands)
-    assert_same(taken, expected)
-
-
-@pytest.mark.parametrize("most", [100, 1000])
-@pytest.mark.parametrize(("interpolation", "outside", "steep"), FIELDS)
-def test_thresholds__of_every_part_of_a_round(
-    cuda: Any, interpolation: str, outside: str, steep: bool, most: int
-) -> None:
-    rng = np.random.default_rng([3, most])
-    field = random_field(rng, 2, interpolation, outside, steep)
-    search = PoseSearch(EulerRotations(45), min_rmsd=1.0)  # 256 poses
-    assert_rounds_are_right(cuda, field, odd_ligands(rng, [9, 17, 1], 2, 3), search, most, 3)
-
-
-@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-@pytest.mark.parametrize("outside", ["clamp", "zero", "penalty"])
-def test_thresholds__where_single_precision_cannot_tell(
-    cuda: Any, interpolation: str, outside: str
-) -> None:
-    case = hair_splitting_case(np.random.default_rng(4), interpolation, outside)
-    assert_rounds_are_right(cuda, case.field, case.ligands, case.search, 10, 2)
-
-
-def test_thresholds__rule_nothing_out_where_nothing_is_decided(cuda: Any) -> None:
-    rng = np.random.default_rng(5)
-    field, ligands = random_field(rng, outside="zero"), random_ligands(rng, [4, 6])
-    far = PoseSearch(EulerRotations(90), center=(1e8, 0.0, 0.0))
-    assert_rounds_are_right(cuda, field, ligands, far, 10, 1)
-    everything = PoseSearch(EulerRotations(90), min_rmsd=1e6)  # after the first round none is left
-    assert_rounds_are_right(cuda, field, ligands, everything, 10, 2)

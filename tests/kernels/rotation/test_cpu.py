@@ -1,6 +1,5 @@
 """The search for poses: golden cases, known optima, and what must not change the answer."""
 
-import math
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -144,20 +143,6 @@ def test_poses__beyond_32_bits(backend: str) -> None:
     assert poses.score[0] == scores.max()
 
 
-@pytest.mark.parametrize("backend", NATIVE)
-def test_place__moves_with_the_frame(backend: str) -> None:
-    rng = np.random.default_rng(6)
-    field, ligands = random_field(rng), random_ligands(rng, [20])
-    shift = np.array([100.0, -7.25, 33.125])
-    moved = Field(field.values, field.origin + shift, field.spacing)
-    along = Ligands(ligands.positions + shift, ligands.offsets, ligands.channels, ligands.weights)
-    search = PoseSearch(EulerRotations(30))
-    one = searcher(backend, field, search).best(ligands)
-    other = searcher(backend, moved, search).best(along)
-    assert one.pose == other.pose
-    assert one.score == pytest.approx(other.score, rel=1e-9)
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
 def test_optimum__a_body_finds_the_nodes_it_was_turned_to(backend: str, interpolation: Any) -> None:
@@ -173,22 +158,6 @@ def test_optimum__a_body_finds_the_nodes_it_was_turned_to(backend: str, interpol
         plain_ligands([body])
     )
     assert (poses.pose.tolist(), poses.score.tolist()) == ([pose], [12.5])
-
-
-@pytest.mark.parametrize("backend", NATIVE)
-def test_optimum__a_weighted_body_points_along_a_constant_slope(backend: str) -> None:
-    """A pose scores n·(R v), v = Σ weight · atom: at most |n| |v|."""
-    slope = np.array([0.5, -0.25, 0.125])
-    nodes = np.stack(np.meshgrid(*[np.arange(20)] * 3, indexing="ij"), axis=-1)
-    rng = np.random.default_rng(7)
-    body, weights = rng.normal(0, 2, (12, 3)), rng.integers(0, 5, (12, 1)).astype(float)
-    body -= body.mean(axis=0)
-    ligands = Ligands(body, np.array([0, 12]), np.zeros((12, 1), np.int32), weights)
-    search = PoseSearch(EulerRotations(10), center=(9.5, 9.5, 9.5))
-    poses = searcher(backend, unit_field(nodes @ slope), search).best(ligands)
-    most = np.linalg.norm(slope) * np.linalg.norm((weights * body).sum(axis=0))
-    reached = poses.score[0] - weights.sum() * slope.sum() * 9.5
-    assert most * math.cos(math.radians(10)) < reached <= most * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -263,57 +232,19 @@ def test_energies__are_those_of_the_maps() -> None:
     np.testing.assert_allclose((values[channels] * weights).sum(axis=1), -energies, rtol=1e-6)
 
 
-def field_of(**change: Any) -> Field:
-    """A good field but for what is changed."""
-    given = {"values": np.zeros((1, 3, 3, 3), np.float32), "origin": np.zeros(3)}
-    return Field(**{"spacing": np.ones(3), **given, **change})
-
-
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"values": np.zeros((1, 3, 3, 3))}, "float32.* is wanted, not float64"),
-        ({"values": np.zeros((3, 3, 3), np.float32)}, r"not float32\(3, 3, 3\)"),
-        ({"values": np.zeros((0, 3, 3, 3), np.float32)}, r"not float32\(0, 3"),
-        ({"values": np.zeros((1, 3, 1, 3), np.float32)}, r"a grid of \(3, 1, 3\) nodes"),
         ({"values": np.full((1, 2, 2, 2), np.nan, np.float32)}, "not finite or beyond"),
         ({"values": np.full((1, 2, 2, 2), -np.inf, np.float32)}, "not finite or beyond"),
         ({"spacing": np.zeros(3)}, "spacing is .* is possible"),
-        ({"spacing": np.ones(2)}, r"spacing: float64\(3,\) is wanted"),
-        ({"origin": np.full(3, np.nan)}, "origin: a number is not finite"),
+        ({"origin": np.full(3, np.nan)}, "origin is not finite"),
     ],
 )
 def test_field__refuses_what_it_cannot_be(change: dict[str, Any], match: str) -> None:
+    given = {"values": np.zeros((1, 3, 3, 3), np.float32), "origin": np.zeros(3)}
     with pytest.raises(ValueError, match=match):
-        field_of(**change)
-
-
-def ligands_of(**change: Any) -> Ligands:
-    given = {
-        "positions": np.zeros((2, 3)),
-        "offsets": np.array([0, 2]),
-        "channels": np.zeros((2, 1), np.int32),
-        "weights": np.ones((2, 1)),
-    }
-    return Ligands(**{**given, **change})
-
-
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        ({"positions": np.zeros((2, 2))}, "positions: float64"),
-        ({"positions": np.full((2, 3), 1e10)}, "positions: a number is not finite or beyond"),
-        ({"offsets": np.array([0, 1])}, "offsets do not ascend"),
-        ({"offsets": np.array([0, 0, 2])}, "offsets do not ascend"),
-        ({"channels": np.zeros((2, 4), np.int32), "weights": np.ones((2, 4))}, "1 to 3 terms"),
-        ({"channels": np.zeros((2, 1))}, "channels must be int32"),
-        ({"weights": np.full((2, 1), -1.0)}, "weight is negative or beyond"),
-        ({"weights": np.full((2, 1), 1e4)}, "weight is negative or beyond"),
-    ],
-)
-def test_ligands__refuse_what_they_cannot_be(change: dict[str, Any], match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        ligands_of(**change)
+        Field(**{"spacing": np.ones(3), **given, **change})
 
 
 def test_search__refuses_more_poses_than_have_a_number() -> None:
@@ -322,19 +253,6 @@ def test_search__refuses_more_poses_than_have_a_number() -> None:
         PoseSearch(EulerRotations(1e-5))
     with pytest.raises(ValueError, match="fewer than 2"):
         PoseSearch(EulerRotations(0.01), Shifts(100, 0.1))
-    with pytest.raises(ValueError, match="top = 0"):
-        PoseSearch(IDENTITY, top=0)
-    with pytest.raises(ValueError, match="min_rmsd = nan"):
-        PoseSearch(IDENTITY, min_rmsd=math.nan)
-
-
-@pytest.mark.parametrize("backend", DEVICES)
-def test_best__refuses_channels_and_spans_that_are_not_there(backend: str) -> None:
-    docking = searcher(backend, field_of(), PoseSearch(EulerRotations(90)))
-    with pytest.raises(ValueError, match="not among the 1 of the field"):
-        docking.best(ligands_of(channels=np.ones((2, 1), np.int32)))
-    with pytest.raises(ValueError, match=r"range\(0, 99\) is no part of range\(0, 32\)"):
-        docking.best(ligands_of(), range(99))
 
 
 # ---- atoms outside of the grid, with AutoDock's penalty ---------------------------------------
@@ -366,17 +284,3 @@ def test_penalty__is_that_of_autodock(backend: str, interpolation: Any) -> None:
     expected = [inside, -16_000.0, -2_560.0, -625_000.0, inside]
     found = searcher(backend, field, search).best(ligands)
     np.testing.assert_allclose(found.score, expected, rtol=1e-12)
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("backend", DEVICES)
-@pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-@pytest.mark.parametrize("far", [0.0, 3.0, 40.0, 1e4, 1e8])
-def test_penalty__of_bodies_anywhere(backend: str, interpolation: Any, far: float) -> None:
-    """Answers are the reference's, however many poses single precision cannot tell apart."""
-    rng = np.random.default_rng(int(far))
-    field = random_field(rng, 3, interpolation, "penalty", steep=True)
-    ligands = random_ligands(rng, [9, 1, 20], 3, 2)
-    center = field.origin + field.spacing * field.middle + (far, 0, 0)
-    search = PoseSearch(EulerRotations(60), center=tuple(center.tolist()), top=2)
-    assert_right(backend_of("rotation", backend), field, ligands, search)

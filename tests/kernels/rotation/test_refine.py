@@ -16,7 +16,6 @@ from support.rotation_cases import golden_case, random_field, random_ligands
 from multigpu.kernels.rotation import Field, Ligands, Placements, near_uniform
 from multigpu.kernels.rotation.reference import scores_at
 from multigpu.kernels.rotation.refine import reference
-from multigpu.kernels.rotation.refine.pattern import TABLES, TRIALS, directions
 
 SEEDS = st.integers(0, 2**32 - 1)
 FARTHEST, WIDEST, LEAST = 0.02, math.radians(0.2), 0.01  # Å, radian, score
@@ -73,18 +72,6 @@ def assert_same(found: Placements, expected: Placements) -> None:
     """Compare to the last bit."""
     for column in ("ligand", "pose", "unrefined", "score", "matrix", "place"):
         assert getattr(found, column).tobytes() == getattr(expected, column).tobytes(), column
-
-
-def test_directions__are_unit_vectors_and_leave_none_out() -> None:
-    found = directions()
-    assert found.shape == (TABLES, TRIALS, 6)
-    np.testing.assert_allclose(np.linalg.norm(found, axis=2), 1)
-    np.testing.assert_array_equal(found[:, TRIALS // 2 :], -found[:, : TRIALS // 2])
-    probes = np.random.default_rng(1).normal(size=(1000, 6))
-    probes /= np.linalg.norm(probes, axis=1, keepdims=True)
-    assert (found @ probes.T).max(axis=1).min() > 0.4
-    moments = (found[..., None] * found[..., None, :]).mean(axis=(0, 1))
-    np.testing.assert_allclose(moments, np.eye(6) / 6, atol=0.01)
 
 
 @pytest.mark.parametrize("backend", DEVICES)

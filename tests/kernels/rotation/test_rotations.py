@@ -102,20 +102,6 @@ def test_quaternion__turns_as_it_should() -> None:
     np.testing.assert_allclose(matrix @ [1, 0, 0], [0, 1, 0], atol=1e-15)
 
 
-@pytest.mark.parametrize(
-    ("rows", "match"),
-    [
-        (np.empty((0, 4)), r"shape \(0, 4\)"),
-        (np.ones((2, 3)), r"shape \(2, 3\)"),
-        (np.array([[1.0, 0, 0, 0], [0, 0, 0, 0]]), "quaternion 2, .* is no rotation"),
-        (np.array([[math.nan, 0, 0, 0]]), "quaternion 1, .* is no rotation"),
-    ],
-)
-def test_listed__refuses_what_is_no_rotation(rows: np.ndarray, match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        ListedRotations(rows)
-
-
 def test_covering_radius__of_one_rotation_and_of_the_cube() -> None:
     one = ListedRotations(np.array([[1.0, 0, 0, 0]]))
     assert covering_radius(one) == pytest.approx(180, abs=0.1)
@@ -135,10 +121,6 @@ def test_near_uniform__leaves_smaller_gaps_than_angles_do(n: int) -> None:
     rng = np.random.default_rng(n)
     random = ListedRotations(rng.normal(size=(n, 4)))
     assert covering_radius(rotations) < 0.8 * covering_radius(random)
-
-
-def test_near_uniform__is_the_same_every_time() -> None:
-    assert (near_uniform(77).quaternions == near_uniform(77).quaternions).all()
 
 
 @pytest.mark.parametrize(

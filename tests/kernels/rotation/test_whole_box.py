@@ -1,7 +1,7 @@
 """The search of a whole box for a band of poses, against brute force."""
 
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 from support.backends import DEVICES, backend_of
 from support.examples import examples
 from support.rotation_cases import (
-    ORIGIN,
-    SPACING,
     assert_same,
     band_case,
     hair_splitting_case,
@@ -25,12 +23,11 @@ from multigpu.kernels.rotation import (
     EulerRotations,
     Field,
     Ligands,
-    ListedRotations,
     Poses,
     PoseSearch,
     Shifts,
     near_uniform,
-    shortlist,
+    thinning,
 )
 from multigpu.kernels.rotation import reference as brute_force
 from multigpu.kernels.rotation.whole_box import bounds, cpu, reference
@@ -129,17 +126,8 @@ def test_band__does_not_depend_on_how_many_poses_are_listed(
     one = np.zeros(2, np.int64)
     expected = reference.BandSearcher(field, search, 1.0).best(bodies, one)
     assert len(expected) > 20
-    monkeypatch.setattr(shortlist, "MOST_LISTED", 3)
+    monkeypatch.setattr(thinning, "MOST_LISTED", 3)
     assert_same(searcher(backend, field, search, 1.0).best(bodies, one), expected)
-
-
-@pytest.mark.parametrize("backend", DEVICES)
-def test_best_pose__is_that_of_the_search_of_all_poses(backend: str) -> None:
-    rng = np.random.default_rng(5)
-    field, bodies = random_field(rng, 2, outside="penalty"), random_ligands(rng, [9, 4], 2, 2)
-    search = PoseSearch(near_uniform(200), Shifts((2.0, 1.0, 0.5), 0.25))
-    found = searcher(backend, field, search, 0.0).best(bodies, np.arange(2))
-    assert_same(found, brute_force.PoseSearcher(field, search).best(bodies))
 
 
 @pytest.mark.parametrize("backend", DEVICES)
@@ -147,21 +135,6 @@ def test_no_bodies__have_no_poses(backend: str) -> None:
     field = random_field(np.random.default_rng(1))
     found = searcher(backend, field, PoseSearch(near_uniform(4)), 1.0)
     assert_same(found.best(plain_ligands([]), np.empty(0, np.int64)), Poses.none())
-
-
-@pytest.mark.parametrize("step", [0.05, 0.3, 1.0, 7.0])
-@pytest.mark.parametrize("coarser", [1, 4])
-def test_levels__begin_with_single_poses_and_end_with_wide_blocks(
-    step: float, coarser: int
-) -> None:
-    field = Field(np.zeros((1, 9, 9, 9), np.float32), ORIGIN, SPACING)
-    found = bounds.levels(field, Shifts((10.0, 5.0, 0.0), step), coarser)
-    assert (found[0].sides == 1).all()
-    assert found[-1].sides[2] == 1
-    assert (found[-1].sides <= bounds.MOST_ALONG).all()
-    for small, large in pairwise(found):
-        assert (-(-large.sides // 2) == small.sides).all()
-        assert (small.windows <= large.windows).all()
 
 
 @examples(40)
@@ -189,11 +162,3 @@ def test_map__is_never_above_the_shortfall_of_an_atom(
         held = maps.values[begin : begin + shape.prod()].reshape(shape)
         short = maps.tops[k] - score
         assert (held[tuple(at.T)] <= short * (1 + 1e-5) + 1e-3).all()
-
-
-def test_rotations__are_all_there_once() -> None:
-    for rotations in (EulerRotations(30), near_uniform(1000), ListedRotations(np.eye(4)[:1])):
-        search = PoseSearch(rotations)
-        found = np.sort(np.concatenate(list(cpu.in_order(search))))
-        every = np.arange(rotations.count)
-        np.testing.assert_array_equal(found, every[rotations.is_first(every)])

@@ -61,7 +61,6 @@ def read(file: PocketFile) -> Pocket:
     values = [_read_map(present.get(name, maps[name]), path, geometry) for name in needed]
     spacing = np.full(3, geometry["SPACING"][0])
     origin = np.array(geometry["CENTER"]) - spacing * (np.array(_points(geometry)) - 1) / 2
-    absent = tuple(name for name in maps if name not in present)
     return Pocket(
         path=path,
         layout=AUTOGRID.name,
@@ -69,7 +68,6 @@ def read(file: PocketFile) -> Pocket:
         origin=origin,
         spacing=spacing,
         types=types,
-        absent=absent,
         receptor=_receptor(file, header),
     )
 

@@ -28,7 +28,6 @@ class Pocket:
     spacing  float64[3]  Å, positive
     types    the atom type of each map; after them AutoDock's pockets have electrostatics and
              desolvation. () for a plain grid, which is one score for every atom
-    absent   atom types whose maps are named and not there
     receptor path of the receptor that the maps were made of, which need not be there; "" if unknown
     prepared its atoms, where the maps were made here
     """
@@ -39,7 +38,6 @@ class Pocket:
     origin: NDArray[np.float64]
     spacing: NDArray[np.float64]
     types: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
     receptor: str = ""
     prepared: Receptor | None = None
 
@@ -59,11 +57,6 @@ class Pocket:
     def center(self) -> NDArray[np.float64]:
         """float64[3]: the middle of the box."""
         return (self.origin + self.end) / 2
-
-    def distance(self, point: NDArray[np.float64]) -> float:
-        """Return how far a point is from the grid, Å; 0 inside."""
-        outside = np.maximum(np.maximum(self.origin - point, point - self.end), 0)
-        return float(np.sqrt((outside**2).sum()))
 
 
 def check_pocket(pocket: Pocket) -> Pocket:

@@ -96,20 +96,16 @@ def test_search__of_bands_that_are_longer_than_the_list(
     assert assert_right(cuda, about, bodies, np.array([0, 1, 1, 2]), found=found) > 7
 
 
-def test_search__makes_do_with_less_memory(cuda: Any, gpu: Gpu) -> None:
+@pytest.mark.parametrize("mapped", [1, 3])
+def test_search__with_maps_of_some_kinds_only(
+    cuda: Any, monkeypatch: pytest.MonkeyPatch, mapped: int
+) -> None:
     """Atoms without a map of their own count as at their best, and the answer stays."""
     about, bodies = few_poses(np.random.default_rng(4), 5, 0.5)
-    searcher = cuda.BandSearcher(*about, found=5000)
-    expected = reference.BandSearcher(*about).best(bodies, np.zeros(4, np.int64))
-    before = gpu.used()
-    gpu.launched.clear()
-    assert_same(searcher.best(bodies, np.zeros(4, np.int64)), expected)
-    for room in (220_000, 180_000):
-        gpu.memory_limit = before + room
-        assert_same(searcher.best(bodies, np.zeros(4, np.int64)), expected)
-    gpu.memory_limit = before + 50_000
-    with pytest.raises(cuda.cupy.cuda.memory.OutOfMemoryError):
-        searcher.best(bodies, np.zeros(4, np.int64))
+    windows = memory.windows_of(*about[:2])[0]
+    values = int(memory.map_sides(about[0].shape, windows).prod())
+    monkeypatch.setattr(cuda, "MOST_VALUES", mapped * values)
+    assert_right(cuda, about, bodies, np.zeros(4, np.int64))
 
 
 def test_memory__is_what_was_said(cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,23 +1,37 @@
-"""Bonds and formal charges of PDBQT, which has neither: from its remarks, else from positions.
+"""Bond orders and formal charges of PDBQT and MOL2, which do not say them as other formats do.
 
 Meeko writes `REMARK SMILES` with the molecule, `REMARK SMILES IDX` with pairs of the number of an
 atom in it and in the file, and `REMARK H PARENT` with pairs of the number of a heavy atom in the
-SMILES and of its hydrogen in the file.
+SMILES and of its hydrogen in the file. Of MOL2 RDKit understands most of what programs write.
 
-Without these, orders are perceived. Hydrogens on carbon are not in the file: how many there are
-follows from the geometry of the carbons. Then all valences are known but for the orders, which
-RDKit finds for the charge that the file's charges sum up to.
+Else orders are perceived. Hydrogens on carbon are not in PDBQT: how many there are follows from the
+geometry of the carbons. Then all valences are known but for the orders, which RDKit finds for the
+charge that the file's charges sum up to.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from multigpu.formats.molecules.bonds import check_size, near_bonds, neighbours_of
-from multigpu.formats.molecules.elements import HEAVY_HYDROGEN, is_element
-from multigpu.formats.molecules.molecule import Bond, BondGraph, Molecule, MoleculeError
+from multigpu.formats.molecules.bonds import (
+    bonds_of,
+    check_size,
+    graph_by_valence,
+    near_bonds,
+    neighbours_of,
+)
+from multigpu.formats.molecules.elements import is_element, without_isotopes
+from multigpu.formats.molecules.molecule import (
+    AROMATIC,
+    Bond,
+    BondGraph,
+    Molecule,
+    MoleculeError,
+)
 from multigpu.formats.molecules.pdb import SERIAL
 from multigpu.formats.optional import quiet_rdkit
 
@@ -27,6 +41,7 @@ REMARK = re.compile(rb"^REMARK (SMILES IDX|SMILES|H PARENT) ([^\r\n]+)", re.MULT
 # carbon (C–C 1.50, C–N 1.45, C–O 1.41, C–S 1.80) and what unsaturated carbon has at least one of
 # (aromatic C–C 1.40, amidine C–N 1.34, carboxylate C–O 1.26, thiophene C–S 1.72).
 UNSATURATED = {"C": 1.44, "N": 1.41, "O": 1.37, "S": 1.765}
+FLAT_TYPES = ("A", "C.ar", "C.2", "C.cat")  # AutoDock's, SYBYL's
 LINEAR = 155.0  # degrees between the bonds of a carbon with two triple or double bonds, at least
 FLAT = 350.0  # degrees of the three angles of a flat carbon, at least
 TRIPLE = 1.25  # Å, of a triple bond of carbon to carbon or nitrogen, at most
@@ -41,8 +56,8 @@ IMPOSSIBLE = (
 )
 
 
-def bond_graph(molecule: Molecule) -> BondGraph:
-    """Return bonds with orders, and formal charges.
+def pdbqt_graph(molecule: Molecule) -> BondGraph:
+    """Return bonds with orders, and formal charges, of PDBQT.
 
     Raises MoleculeError where they follow neither from remarks nor from positions.
     """
@@ -50,6 +65,46 @@ def bond_graph(molecule: Molecule) -> BondGraph:
     if INDEX in remarks:
         return _graph_by_remarks(molecule, remarks, near)
     return _perceive_orders(molecule, near)
+
+
+def mol2_graph(molecule: Molecule) -> BondGraph:
+    """Return bonds with orders, and formal charges, of MOL2. Raises MoleculeError.
+
+    Aromatic rings keep their bonds. Without any hydrogen only valences charge an atom, which may
+    as well lack one. What makes no sense is as the file says, without charges.
+    """
+    check_size(molecule)
+    bonds, is_bare = bonds_of(molecule), "H" not in without_isotopes(molecule.elements)
+    rings, graph = list[Bond](), None
+    record = b"".join(molecule.format.keep_atoms(molecule, range(len(molecule.elements))))
+    with quiet_rdkit() as chem:
+        with suppress(ValueError, RuntimeError):
+            graph = chem.MolFromMol2Block(record.decode("utf-8", "replace"), True, False)
+        # RDKit takes an atom that lacks a hydrogen for a radical.
+        radicals = any(
+            atom.GetNumRadicalElectrons() for atom in (graph.GetAtoms() if graph else ())
+        )
+        if graph and graph.GetNumAtoms() != len(molecule.elements):
+            graph = None  # it leaves out what is no atom
+        if graph is None or (radicals and not is_bare):
+            try:
+                found, charges = _perceive_orders(molecule, bonds)
+            except (ValueError, RuntimeError):  # bonds to itself, or twice; no sense
+                return BondGraph(bonds, {})
+        else:
+            rings = [bond for bond in bonds if _is_aromatic(graph, bond)]
+            chem.Kekulize(graph, True)
+            found, charges = _graph_of(graph, {i: i for i in range(len(molecule.elements))})
+    if is_bare:
+        charges = graph_by_valence(replace(molecule, bonds=found)).charges
+    orders = {frozenset(bond[:2]): bond[2] for bond in [*found, *rings]}
+    laid = [(a, b, orders.get(frozenset((a, b)), order)) for a, b, order in bonds]
+    return BondGraph(laid, charges)
+
+
+def _is_aromatic(graph: Any, bond: Bond) -> bool:
+    """Whether both the file and RDKit say so."""
+    return bond[2] == AROMATIC and bool(graph.GetBondBetweenAtoms(*bond[:2]).GetIsAromatic())
 
 
 # ---- remarks ----------------------------------------------------------------------------------
@@ -99,14 +154,17 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 # ---- perception -------------------------------------------------------------------------------
 
 
-def _perceive_orders(molecule: Molecule, near: Sequence[Bond]) -> BondGraph:
-    """Return orders for the first charge that gives every atom a valence and charge it may have."""
+def _perceive_orders(molecule: Molecule, bonds: Sequence[Bond]) -> BondGraph:
+    """Return orders for the first charge that gives every atom a valence and charge it may have.
+
+    bonds: whatever their orders. Raises MoleculeError.
+    """
     check_size(molecule)
     known = all(map(is_element, molecule.elements))
     # Others than the sum, too: programs write 0 for ions.
     likely = dict.fromkeys([round(float(molecule.charges.sum())), *OTHER_CHARGES])
     with quiet_rdkit() as chem:
-        single = _with_single_bonds(chem, molecule, near) if known else None
+        single = _with_single_bonds(chem, molecule, bonds) if known else None
         impossible = chem.MolFromSmarts(IMPOSSIBLE)
         for charge in likely if known else ():
             for graph in _with_orders(chem, single, charge):
@@ -161,11 +219,11 @@ def _graph_of(graph: Any, atoms: Mapping[int, int]) -> BondGraph:
 
 
 def _with_single_bonds(chem: Any, molecule: Molecule, near: Sequence[Bond]) -> Any:
-    """Return the molecule with single bonds, and the hydrogens of its carbons after its atoms."""
+    """Return the molecule with single bonds, and the hydrogens its carbons lack after its atoms."""
     graph = chem.RWMol()
     arms = neighbours_of(len(molecule.elements), near)
-    for element in molecule.elements:
-        graph.AddAtom(chem.Atom("H" if element in HEAVY_HYDROGEN else element))
+    for element in without_isotopes(molecule.elements):
+        graph.AddAtom(chem.Atom(element))
     for a, b, _ in near:
         graph.AddBond(a, b, chem.BondType.SINGLE)
     for i, element in enumerate(molecule.elements):
@@ -194,4 +252,4 @@ def _bonds_of_carbon(molecule: Molecule, i: int, arms: Sequence[int]) -> int:
     if triple or (angles and angles[0] > LINEAR):
         return 2
     short = any(length < UNSATURATED.get(element, 0.0) for element, length in bonds)
-    return 3 if molecule.types[i] == "A" or short else 4
+    return 3 if molecule.types[i] in FLAT_TYPES or short else 4
