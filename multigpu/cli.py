@@ -33,6 +33,7 @@ TOOLS = {
     "tls": "Make credentials for a Dask cluster of your own.",
 }
 COMMANDS = WORKLOADS | TOOLS
+PLANNED = ("scan", "cnv", "count", "dock")  # commands with --dry-run
 PLACES = {  # modules of the commands, but for those called like their folders
     "pocket": "workloads.dock.pocket_command",
     **{name: f"tools.{name}" for name in TOOLS},
@@ -40,9 +41,17 @@ PLACES = {  # modules of the commands, but for those called like their folders
 PLAN = click.Command(
     "plan",
     callback=lambda: click.echo(click.get_current_context().get_help()),
-    help=f"{TOOLS['plan']} COMMAND is scan, cnv, count or dock, with its options.",
+    help=f"{TOOLS['plan']} COMMAND is one of {', '.join(PLANNED)}, with its options.",
     options_metavar="COMMAND …",
 )
+REMOVED = {  # options of earlier versions, and what to do instead
+    "--trace": "--log-json has the same steps",
+    "--mixed": "--gpus none lets the CPUs of a scheduler's workers compute",
+    "--plots": "the camera above a figure of the report saves it",
+    "--colors": "gains are red and losses blue",
+    "--counts-cache": "`multigpu cohort` keeps counts",
+    "--dashboard": "--progress shows what a run does",
+}
 VERSION = click.version_option(__version__, "-V", "--version", prog_name="multigpu")
 CITATION = f"""\
 {citation.PROGRAM}
@@ -73,6 +82,9 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command; for a misspelt one the error names the most similar."""
         if args[0] == "plan" and args[1:] and not args[1].startswith("-"):
+            if args[1] in COMMANDS and args[1] not in PLANNED:
+                problem = f"{args[1]} has no plan; these have one: {', '.join(PLANNED)}"
+                raise click.UsageError(problem, ctx)
             args = [args[1], "--dry-run", *args[2:]]
         ctx.obj = tuple(args[1:])  # what a command that asks for them finds
         try:
@@ -135,7 +147,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""
-        _complain(error.format_message() + hint, debug=False)
+        text = error.format_message()
+        if isinstance(error, click.NoSuchOption) and (cure := REMOVED.get(error.option_name)):
+            text = f"{error.option_name} was removed: {cure}"
+        _complain(text + hint, debug=False)
         _leave(error.exit_code)
     except Failure as error:
         _complain(error.text, debug)

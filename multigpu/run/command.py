@@ -132,7 +132,7 @@ def command_of(
 
         def callback(**given: Any) -> Any:
             if not given.get("dry_run"):
-                _require_outputs(offered)
+                _require(offered)
                 return function(*(_options(kind, given) for kind in kinds))
             plan_of = import_module(f"{package}.dry_run").plan_of
             entries, lines = plan_of(_options(kinds[0], given))
@@ -154,15 +154,11 @@ def command_of(
     return decorate
 
 
-def _is_output(each: Option) -> bool:
-    """Return whether a run needs an option that `--dry-run` does without."""
-    return each.required and each.group == "Output"
-
-
-def _require_outputs(offered: list[Option]) -> None:
+def _require(offered: list[Option]) -> None:
+    """Raise MissingParameter for an option that a run needs; `--dry-run` does without."""
     context = click.get_current_context()
     for each, param in zip(offered, context.command.params, strict=False):
-        if _is_output(each) and context.params[each.name] is None:
+        if each.required and context.params[each.name] is None:
             raise click.MissingParameter(ctx=context, param=param)
 
 
@@ -193,7 +189,6 @@ def _parameter(each: Option) -> click.Parameter:
         [each.name, *([f"-{each.short}"] if each.short else []), name],
         default=None,
         multiple=each.many,
-        required=each.required and not _is_output(each),
         help=spelled(each.description),
         **settings,
     )
@@ -228,6 +223,8 @@ class Reporting(Summary, group="Reporting"):
         super().check()
         if self.json and not self.dry_run:
             raise UsageError(f"{option('json')} has no effect without {option('dry_run')}")
+        if self.log_json == "-":
+            raise UsageError(f"{option('log_json')} -: events go to a file, e.g. /dev/stderr")
 
     def check_outputs(self, *own: str | None) -> list[str | None]:
         """Return the files that a run writes: its own, the summary and the log.

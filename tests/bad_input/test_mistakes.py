@@ -132,7 +132,7 @@ OLD_QUALITIES = "…below '@', as in old Illumina files, which need --phred-offs
         ("reads.fq -s sig.fa -s long.fa", [
             f"1 of 2 signatures cannot occur: they are {NOT_LONGER}, e.g. 'contig' with 320"]),
         ("reads.fq empty.fq blank.fq -s sig.fa", [
-            "2 empty sample files are left out: empty.fq, blank.fq"]),
+            "empty sample files are left out: empty.fq, blank.fq"]),
         ("in -s sig.fa", []),
         ("sdf -s sig.fa", ["…are read a.fq; not c.sdf"]),
         ("mixed -s sig.fa", ["…are read a.fq, d.fa"]),
@@ -279,7 +279,17 @@ SUFFIX = "files cannot be written: choose a name that"
         ("dok", "No such command 'dok'. Did you mean 'dock'?…"),
         ("cvn", "No such command 'cvn'. Did you mean 'cnv'?…"),
         ("plan scna", "No such command 'scna'. Did you mean 'scan'?…"),
+        ("plan pocket x.pdb", "pocket has no plan; these have one: scan, cnv, count, dock…"),
         ("scan a.fq --json", "--json has no effect without --dry-run"),
+        ("scan a.fq --trace x", "--trace was removed: --log-json has the same steps…"),
+        ("cnv c.tsv --plots png -o o", "--plots was removed: the camera above a figure…"),
+        ("scan reads.fq -s sig.fa --log-json -", "--log-json -: events go to a file, e.g.…"),
+        (
+            "scan reads.fq -s sig.fa --amplicon-length :9",
+            "--amplicon-length has no effect without --amplicons",
+        ),
+        ("simulate samples", "Missing option '--signatures'…"),
+        ("cohort build c.tsv -o -", "-: a cohort is a folder: give it a name"),
     ],
 )
 def test_command__is_refused_with_the_cure(main: Run, words: str, problem: str) -> None:

@@ -306,6 +306,9 @@ def test_alignments__that_were_counted_outlive_a_run_that_fails(
     assert (status, said) == (2, "multigpu: error: it cannot be\n")
     assert caplog.messages == [f"the counts are kept: {counts}"]
     assert read_counts(str(counts)).values.sum() == 60_000
+    caplog.clear()
+    assert main(*paths, "--window", "1000", "--resume", *words)[0] == 0
+    assert caplog.messages == []  # nothing says that counts of files cannot be resumed
     status, said = main(str(counts), *words)
     assert status == 0, said
 
@@ -458,6 +461,7 @@ OPTIONS = [
     (("--no-index", "--rename", "auto"), "--rename, --no-index: for alignments only"),
     (("--lower=-inf",), "--lower is -inf; it must be a finite number"),
     (("--cycles", "9" * 400), "--cycles is 99999"),
+    (("--posterior", "--no-matrices"), "--posterior has no effect without --matrices"),
 ]
 
 
@@ -513,9 +517,9 @@ FACTS = [
     ("--sex", "x\0" * 99 + "\tm\n", "--sex names sample 'x\\x00x\\x00"),
     ("--ploidy", "nobody\t2\n", "--ploidy names sample 'nobody', which is not in the counts"),
     ("--sex", "smp1\tboth\n", "the sex of smp1 is 'both'"),
-    ("--sex", "smp1 male\n", "line 1: expected `sample TAB fact`, not"),
+    ("--sex", "smp1 male\n", "line 1: expected a sample, a tab, and its sex or ploidy, not"),
     ("--sex", "smp1\tm\nsmp1\tf\n", "line 2: 'smp1' is listed twice"),
-    ("--ploidy", "", "facts.tsv: names no sample: expected lines `sample TAB fact`"),
+    ("--ploidy", "", "facts.tsv: names no sample: expected lines with a sample, a tab, and its"),
     ("--ploidy", "# sample and ploidy\n\n", "facts.tsv: names no sample"),
     ("--sex", "", "facts.tsv: names no sample"),
 ]
@@ -533,6 +537,9 @@ def test_refused__facts_of_samples(
 def test_refused__a_folder_without_a_name_or_with_too_long_a_one(main: Any, table: str) -> None:
     status, said = main(table, "-o", "", *FEW)
     assert (status, said) == (2, "multigpu: error: the output has no name\n")
+    status, said = main(table, "-o", "-", *FEW)
+    assert status == 2
+    assert said.endswith(": -: results are several files: -o names a folder\n")
     status, said = main(table, "-o", "x" * 300, *FEW)
     assert status == 2
     assert said.endswith("cannot be written: file name too long\n")

@@ -240,6 +240,19 @@ def test_command__writes_what_plain_runs_find(
         assert len(list(tabix.fetch("chr2", 0, 90_000))) > 0
 
 
+def test_sexes__are_told_by_whole_sums_where_x_is_short(
+    tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last sum has half of the bins of the others."""
+    monkeypatch.chdir(tmp_path)
+    lines = ["#Chr\tStart\tEnd\tA\tB\tC"]
+    for name, bins in (("chr1", 200), ("chrX", 140)):
+        lines += [f"{name}\t{k}00\t{k + 1}00\t{40 + k % 3}\t41\t41" for k in range(bins)]
+    Path("b.RD.txt").write_text("\n".join(lines).replace("\t000", "\t0") + "\n")
+    ended = main("cnv", "b.RD.txt", "--preset", "gatk-sv", "-o", "out")
+    assert "0 male and 3 female samples by their X and Y" in ended.err
+
+
 def test_command__continues_an_interrupted_run(
     batch: Batch, tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:

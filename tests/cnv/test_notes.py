@@ -75,7 +75,7 @@ def notes(counts: Counts, said: str, **options: Any) -> list[str]:
 def test_advice__genes_that_are_a_chromosome_are_shown_genome_wide() -> None:
     said = advice(panel())
     assert said.startswith("no CNVs were found; what may show some: genome_wide (every chrom")
-    assert "has 12 regions in the median" in said
+    assert "has few regions, 12 in the median" in said
     assert calls(panel(), genome_wide=True) == LOST
 
 
@@ -110,6 +110,10 @@ def test_advice__a_whole_chromosome_that_its_own_size_factors_hide() -> None:
     assert "genome_wide (s3 has 1.50 times the usual reads on chr21: " in note
     assert set(calls(counts, genome_wide=True)) == {("chr21", "s3")}
     assert not notes(counts, "on chr21", genome_wide=True)
+    # Advised once, also where chromosomes have few regions.
+    few = cohort({("chr21", 3): 1.5}, sizes=(("chr1", 40), ("chr2", 40), ("chr21", 40)))
+    (note,) = notes(few, "no CNVs were found")
+    assert note.count("genome_wide (") == note.count("usual reads on chr21") == 1
     # Beside a CNV that was found, too.
     counts.values[100:130, 1] //= 2
     assert notes(counts, "what may show CNVs that were not found: genome_wide (s3 has 1.50 times")

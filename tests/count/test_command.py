@@ -244,8 +244,9 @@ def test_bad_options__are_one_line(
 def test_bad_files__are_one_line(tmp_path: Path, some: str, refused: Run) -> None:
     (tmp_path / "text.bam").write_text("not a BAM file, but long enough to be one, it seems")
     (tmp_path / "empty.bam").write_bytes(b"")
-    assert refused(str(tmp_path / "text.bam")).endswith("text.bam: is neither BAM nor CRAM")
-    assert refused(str(tmp_path / "empty.bam")).endswith("empty.bam: is neither BAM nor CRAM")
+    neither = "is neither BAM nor CRAM, nor a list of files or a sheet with columns path and name"
+    assert refused(str(tmp_path / "text.bam")).endswith(f"text.bam: {neither}")
+    assert refused(str(tmp_path / "empty.bam")).endswith(f"empty.bam: {neither}")
     (tmp_path / "folder").mkdir()
     said = "folder: the directory has no alignment files (.bam, …)"
     assert refused(str(tmp_path / "folder")).endswith(said)

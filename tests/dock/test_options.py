@@ -59,6 +59,11 @@ def test_dock__refuses_what_makes_no_sense(
     assert files() == []
 
 
+def test_reference__is_refused_where_no_table_has_its_rmsds(dock: Dock, library: Path) -> None:
+    with pytest.raises(UsageError, match="reference is for a whole box of energies"):
+        dock("--reference", str(library / "ligands.sdf"))
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

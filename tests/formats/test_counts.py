@@ -170,13 +170,18 @@ def test_read__other_files_are_called_by_their_name(tmp_path: Path, text: str) -
 
 
 HEADER = "chrom\tstart\tend\ta\tb\n"
+NO_TABLE = "is no counts table: its columns are chrom, start, end and samples"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is no counts table: its columns are chrom, start, end and samples, and it begins"),
+        ("", f"{NO_TABLE}, and it begins"),
         ("x\ty\n1\t2\n", "is no counts table"),
+        (
+            "chrom,start,end,a\n",
+            f"{NO_TABLE}, not 'chrom,start,end,a'; `tr ',' '\\t' < FILE` separates them by tabs",
+        ),
         ("chrom\tstart\tend\nc\t0\t5\n", "there are no samples"),
         ("chrom\tstart\tend\ta\ta\nc\t0\t5\t1\t1\n", "column 5: the sample 'a' is listed twice"),
         ("chrom\tstart\tend\ta\t\nc\t0\t5\t1\t1\n", "column 5: has no name"),

@@ -105,23 +105,26 @@ def test_bed__is_sorted_within_chromosomes_as_they_appear(tmp_path: Path) -> Non
     )
 
 
+NO_BED = "expected BED: chromosome, start from 0 and end, not"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "there are no regions"),
         ("# nothing\n", "there are no regions"),
-        ("a\t0\t5\na\t5\n", "line 2: no chromosome, start and end: "),
-        ("a\t0\tx\n", "line 1: no chromosome, start and end: "),
-        ("chr1:101-200\n", "line 1: no chromosome, start and end: 'chr1:101-200'"),
+        ("a\t0\t5\na\t5\n", f"line 2: {NO_BED} "),
+        ("a\t0\tx\n", f"line 1: {NO_BED} "),
+        ("chr1:101-200\n", f"line 1: {NO_BED} 'chr1:101-200'"),
         ("#\na\t5\t5\n", "line 2: 5 to 5 is no region"),
         ("a\t-5\t5\n", "line 1: -5 to 5 is no region"),
         ("a\t0\t99999999999999999999\n", "line 1: 0 to 99999999999999999999 is no region"),
-        ("a\t1_000\t2_000\n", "line 1: no chromosome, start and end: "),
-        ("a\t+1\t2\n", "line 1: no chromosome, start and end: "),
-        ("\xff\t0\t5\n", "line 1: no chromosome, start and end: "),
-        ("a\t0\t5\na\t\t5\t9\n", "line 2: no chromosome, start and end: "),
-        ("a\t0\t5\na\t1\t\t9\n", "line 2: no chromosome, start and end: "),
-        ("\t0\t5\n", "line 1: no chromosome, start and end: "),
+        ("a\t1_000\t2_000\n", f"line 1: {NO_BED} "),
+        ("a\t+1\t2\n", f"line 1: {NO_BED} "),
+        ("\xff\t0\t5\n", f"line 1: {NO_BED} "),
+        ("a\t0\t5\na\t\t5\t9\n", f"line 2: {NO_BED} "),
+        ("a\t0\t5\na\t1\t\t9\n", f"line 2: {NO_BED} "),
+        ("\t0\t5\n", f"line 1: {NO_BED} "),
         ("@SQ\tSN:a\tLN:5\na\t0\t5\t+\tx\n", "line 2: 0 to 5 is no region: 1 <= start <= end"),
     ],
 )

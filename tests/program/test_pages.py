@@ -1,13 +1,17 @@
 """The commands of our pages, in their order, in an empty folder; the drawing in one of them."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from support.cohorts import cohort
 from support.markup import read
 from support.readme import Command, commands, printed
 from support.small_complex import small_complex
 
+import multigpu
 from multigpu.kernels import bases
 from multigpu.kernels.scan.approximate.reference import distances, edit_hits
 
@@ -67,6 +71,19 @@ def test_tutorial__leads_from_a_pdb_file_to_ranked_poses(tmp_path: Path) -> None
     assert energies[0] < -3
     (scene,) = read((tmp_path / "report.html").read_bytes()).scenes
     assert any(part.get("is_thin") for part in scene)
+
+
+def test_stages__of_copy_numbers_are_functions_of_arrays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    multigpu.write_counts("counts.parquet", cohort()[0])
+    page = (ROOT / "docs" / "cnv.md").read_text(encoding="utf-8")
+    (stages,) = re.findall(r"```python\n(from multigpu\.kernels.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {"multigpu": multigpu, "numpy": np}
+    exec(stages, names)  # noqa: S102 - our own page
+    sini = multigpu.cnv("counts.parquet", sex="none", gpus="none").matrices["sini"]
+    assert names["found"].sini.tolist() == sini.values[names["block"]].tolist()
 
 
 def test_drawing__is_what_the_reference_says() -> None:

@@ -174,7 +174,7 @@ def test_pocket__counts_with_every_field(dock: Inputs) -> None:
     found = read_pocket(str(dock.folder / "p.npz"))
     others = {
         "values": found.values + 1, "origin": found.origin + 1, "spacing": found.spacing + 1,
-        "types": ("C", "N"), "absent": ("C",), "path": "other", "layout": "other",
+        "types": ("C", "N"), "path": "other", "layout": "other",
         "receptor": "other", "prepared": Receptor(np.ones((1, 3)), np.ones(1), ("C",)),
     }  # fmt: skip
     assert others.keys() == {each.name for each in fields(Pocket)}

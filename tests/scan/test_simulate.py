@@ -153,10 +153,10 @@ def test_samples__all_infected_or_none() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_length": 500}, "min-length 500 is more than max-length 400"),
-        ({"min_phred": 31}, "min-phred 31 is more than max-phred 30"),
-        ({"min_signatures": 4}, "min-signatures 4 is more than max-signatures 3"),
-        ({"max_signatures": 9}, "max-signatures is 9, but there are 8 signatures"),
+        ({"min_length": 500}, "min_length 500 is above max_length 400"),
+        ({"min_phred": 31}, "min_phred 31 is above max_phred 30"),
+        ({"min_signatures": 4}, "min_signatures 4 is above max_signatures 3"),
+        ({"max_signatures": 9}, "max_signatures is 9, but there are 8 signatures"),
         ({"min_length": 60}, r"3 signatures can have \d+ bases together and do not fit"),
     ],
 )
@@ -167,7 +167,7 @@ def test_samples__impossible_quantities_are_refused_before_a_byte_is_written(
     with pytest.raises(UsageError, match=message):
         simulate.samples(out, make_signatures(), **(SAMPLES | options))
     assert out.getvalue() == b""
-    with pytest.raises(UsageError, match="41 is more"):
+    with pytest.raises(UsageError, match="41 is above"):
         make_signatures(min_length=41)
 
 

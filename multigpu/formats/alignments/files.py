@@ -55,7 +55,8 @@ def inspect_alignments(path: str) -> AlignmentFile:
         if start.startswith(module.MAGIC):
             module.check_end(path)
             return AlignmentFile(path, kind, tuple(module.references(path)), _index_of(path))
-    raise InputError(path, "is neither BAM nor CRAM")
+    others = "nor a list of files or a sheet with columns path and name"
+    raise InputError(path, f"is neither BAM nor CRAM, {others}")
 
 
 def sample_of(file: AlignmentFile) -> str:

@@ -20,7 +20,7 @@ VINA_ONLY = {kind for kind in TYPES if "_" in kind}  # Si and At are AutoDock's,
 
 
 class AtomTerms(NamedTuple):
-    """What atoms score: the sum of weight × channel of `score_channels` over their terms.
+    """Terms of atoms, which score the sum of weight × channel of `score_channels`.
 
     types     int32[atoms]: index into the pocket's maps, -1 where an atom scores nothing
     channels  int32[atoms, terms]

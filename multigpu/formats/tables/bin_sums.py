@@ -5,6 +5,7 @@ as a whole: threads sum blocks of its lines. Bins lie on a grid that begins with
 their chromosome, so that a gap makes bins of fewer lines; one without lines is left out.
 """
 
+import mmap
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +30,7 @@ NO_BIN = "is no bin as wide as the first one and after the one before, with coun
 TIMES = " ×"  # between the name of a chromosome and the size of its bins
 BLOCK = 16 << 20  # bytes of text that a thread sums at a time
 MOST_THREADS = 16  # more wait for the text
+LEAST_MAPPED = 1 << 20  # bytes of a copy that is mapped
 
 Places = NDArray[np.int64]
 Keep = Callable[[str, Places, Places], NDArray[np.bool_]]  # chromosome, starts, ends → bool[n]
@@ -172,8 +174,17 @@ def _sum_stretch(stretch: _LineStretch, samples: int, sizes: Sequence[int]) -> _
     bad = None if wrong < 0 else bytes(stretch.text[wrong:]).partition(b"\n")[0]
     # Copies: the rows that are not used, most of them, need not stay in memory.
     counts = used.tolist()
-    bins = [(numbers[k, :n].copy(), sums[k, :n].copy()) for k, n in enumerate(counts)]
+    bins = [(numbers[k, :n].copy(), _mapped(sums[k, :n])) for k, n in enumerate(counts)]
     return _StretchSums(stretch, bins, lines, end, bad)
+
+
+def _mapped(rows: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return a copy whose memory the system has again once it is dropped; others Python keeps."""
+    if rows.nbytes < LEAST_MAPPED:
+        return rows.copy()
+    found = np.frombuffer(mmap.mmap(-1, rows.nbytes), np.int32).reshape(rows.shape)
+    found[:] = rows
+    return found
 
 
 def _line_error(

@@ -194,8 +194,11 @@ def check_room(path: str, file: BufferedReader, samples: int, share: float = 1.0
 
 def check_samples(path: str, columns: Sequence[str]) -> tuple[str, ...]:
     if tuple(columns[:3]) != COLUMNS:
-        found = f"not {quoted(text)}" if (text := "\t".join(columns)) else "and it begins with none"
+        text = "\t".join(columns)
+        found = f"not {quoted(text)}" if text else "and it begins with none"
         problem = f"is no counts table: its columns are chrom, start, end and samples, {found}"
+        if other := re.match("chrom([,; ])start", text):
+            problem += f"; `tr '{other[1]}' '\\t' < FILE` separates them by tabs"
         raise InputError(path, problem)
     samples = tuple(columns[3:])
     if not samples:

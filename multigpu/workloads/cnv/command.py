@@ -111,6 +111,8 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
     from multigpu.formats.tables.counts_zarr import is_store
     from multigpu.workloads.cnv.output.folder import COUNTS, FILES
 
+    if request.posterior and not outputs.matrices:
+        raise UsageError(f"{option('posterior')} has no effect without {option('matrices')}")
     others = [request.regions, request.ploidy, request.sex, outputs.reference]
     others += request.filter_files
     inputs = [path for path in (*request.paths, *others) if path]

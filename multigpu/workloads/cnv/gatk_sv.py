@@ -249,7 +249,9 @@ def _sex_coverage(counts: Counts, genome: str | None) -> Coverage | None:
     """Return the coverage of X and Y; None where it tells no sexes."""
     regions, suffix = counts.regions, f"{TIMES}{SEX_SIZE}"
     is_used = np.array([name.endswith(suffix) for name in regions.names])[regions.chrom]
-    rows = np.flatnonzero(is_used)
+    # The last sum of a chromosome has fewer bins, by which a short X would look like a single one.
+    width = regions.end - regions.start
+    rows = np.flatnonzero(is_used & (width == width[is_used].max(initial=0)))
     names = tuple(name.removesuffix(suffix) for name in regions.names)
     used = counts.take(rows)
     return cohort_coverage(replace(used, regions=replace(used.regions, names=names)), None, genome)

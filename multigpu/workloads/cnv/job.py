@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -32,7 +33,13 @@ from multigpu.workloads.cnv.notes import (
 )
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, copy_number_lanes
 from multigpu.workloads.cnv.plan import CnvPlan, CnvSpan, Shape, plan_memory, plan_spans
-from multigpu.workloads.cnv.records import JOURNAL_CLASSES, CnvPart, Genotypes, SampleFacts
+from multigpu.workloads.cnv.records import (
+    JOURNAL_CLASSES,
+    CnvPart,
+    Floats,
+    Genotypes,
+    SampleFacts,
+)
 from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.results.result import CnvResult, join_regions, join_segments
 from multigpu.workloads.cnv.samples.checks import check_counts
@@ -139,9 +146,7 @@ class CnvJob(PlannedCnvJob):
         self.count_bytes = self.values.itemsize
         self.stats: CnvStats = CnvStats()
         self.inputs = inputs
-        sums = [normalization.CohortCounts(self.values[s.rows], cores()).sums() for s in self.spans]
-        self._sums = np.concatenate(sums)
-        self.sums = np.array([each.sum(axis=0) for each in sums])  # [chromosomes, columns]
+        self.sums = _sums(self.values, self.spans)
         self.totals = self.sums.sum(axis=0)
         self._check_reads()
         self.references: ReferenceSamples | None = None
@@ -335,6 +340,17 @@ class CnvJob(PlannedCnvJob):
             genotypes=Genotypes.joined(genotypes) if genotypes else None,
             facts=self.facts,
         )
+
+
+def _sums(values: NDArray[Any], spans: Sequence[CnvSpan]) -> Floats:
+    """Return float64[chromosomes, columns], with several threads for large chromosomes."""
+
+    def of(span: CnvSpan) -> Floats:
+        threads = max(1, cores() * (span.stop - span.first) // len(values))
+        return normalization.CohortCounts(values[span.rows], threads).totals()
+
+    with ThreadPoolExecutor(cores(), "sums") as pool:
+        return np.array([*pool.map(of, spans)]).reshape(-1, values.shape[1])
 
 
 def _joined(*tables: NDArray[Any]) -> NDArray[Any]:

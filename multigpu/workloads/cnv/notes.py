@@ -265,13 +265,6 @@ def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iter
     A chromosome may be little more than a gene, or a case has unusual reads there, by those
     elsewhere.
     """
-    regions = np.median([span.stop - span.first for span in spans])
-    if len(spans) > 1 and regions < FEW_ON_CHROMOSOME:
-        yield (
-            f"{option('genome_wide')} (every chromosome is normalized by itself, and"
-            f" has {regions:g}"
-            " regions in the median: a change of most of one is taken for the depth of the sample)"
-        )
     found = [
         f"{printable_name(cohort.names[k])} has {share:.2f} times the usual reads on {span.name}"
         for span, k, share in unusual_chromosomes(cohort, spans, sums)
@@ -282,6 +275,14 @@ def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iter
             f"{option('genome_wide')} ({_listed(found)}: a change of all of a"
             " chromosome is hidden where"
             " every chromosome is normalized by itself)"
+        )
+        return
+    regions = np.median([span.stop - span.first for span in spans])
+    if len(spans) > 1 and regions < FEW_ON_CHROMOSOME:
+        yield (
+            f"{option('genome_wide')} (every chromosome is normalized by itself, and"
+            f" has few regions, {regions:g} in the median: a change of most of one is taken for the"
+            " depth of the sample)"
         )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
 from multigpu.formats.alignments.regions import LONGEST, Regions, windows
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.declarations import Options, declare
@@ -51,15 +51,15 @@ class CohortDesign(Options, group="Data"):
         for name, least in (ones | {"dispersion": 0, "cnvs": 0, "seed": 0, "width": 2}).items():
             if not (value := getattr(self, name)) >= least:
                 problem = f"is {value}: it must be at least {least}"
-                raise UsageError(f"{name.replace('_', '-')} {problem}")
+                raise UsageError(f"{option(name)} {problem}")
         if self.width * self.regions >= LONGEST:
             raise UsageError("width x regions, the bases of the genome, must be less than 2^40")
         if not 0 < self.coverage <= 1e6:
             raise UsageError(f"coverage is {self.coverage:g}: it must be above 0, at most 1e6")
         if self.max_length < self.min_length:
-            raise UsageError(f"min-length {self.min_length} is more than max-length")
+            raise UsageError(f"{option('min_length')} is above {option('max_length')}")
         if self.max_carriers > self.samples:
-            raise UsageError(f"max-carriers is {self.max_carriers} of {self.samples} samples")
+            raise UsageError(f"{option('max_carriers')} is above {option('samples')}")
         if self.chromosomes > self.regions:
             raise UsageError(f"{self.chromosomes} chromosomes need more regions")
 

@@ -27,7 +27,7 @@ from multigpu.workloads.cnv.stages.backends import KernelBackend, open_backend
 from multigpu.workloads.cnv.stages.call import Call
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, Columns, NotComparable, Stage
 from multigpu.workloads.cnv.stages.counts_source import CountsSource
-from multigpu.workloads.cnv.stages.hmm import ExpectCounts, FindPaths
+from multigpu.workloads.cnv.stages.hmm import ExpectCounts, FindPaths, with_common_regions
 from multigpu.workloads.cnv.stages.model import RunModel
 from multigpu.workloads.cnv.stages.normalize import Normalize, zero_fractions
 from multigpu.workloads.cnv.stages.segment import Segment
@@ -106,7 +106,7 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         if chromosome.counts.size and self.options.norm == 1 and self.options.model != "single":
             counts = zero_fractions(chromosome.counts, self.options, span.ploidy)
             chromosome = replace(chromosome, counts=counts)
-        return chromosome
+        return with_common_regions(chromosome) if self.options.is_hmm else chromosome
 
     def _room(self, size: int) -> NDArray[np.uint8]:
         """Return memory for the counts of this thread's chromosome, reused for its next one."""

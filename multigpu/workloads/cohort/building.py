@@ -57,6 +57,8 @@ def _check_new(path: str) -> None:
             "`multigpu cohort add` adds samples to it" if is_store(path) else "give another name"
         )
         raise UsageError(f"{path}: is there already: {helps}")
+    if path == "-":
+        raise UsageError("-: a cohort is a folder: give it a name")
     check_output(path.rstrip("/"))
 
 

@@ -43,7 +43,8 @@ class CountJob(Job):
         """Look at the files of these paths: directories and patterns are expanded before."""
         if not paths:
             raise UsageError("no alignment files given")
-        super().__init__(replace(run, gpus="none"), client=client, devices=())
+        # Counts of files are kept without a journal, so nothing is missing where there is none.
+        super().__init__(replace(run, gpus="none", resume=False), client=client, devices=())
         self.options = options
         self.files = [inspect_alignments(path) for path in paths]
         self.samples = choose_sample_names(self.files, options.sample_names)

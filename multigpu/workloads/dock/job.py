@@ -11,7 +11,7 @@ from typing import Any
 
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.workers.worker import Outcome
-from multigpu.errors import InputError, spelled
+from multigpu.errors import InputError, UsageError, option, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.molecules.reference_poses import ReferencePose
@@ -67,6 +67,9 @@ class DockJob(Job):
         self.pocket = self._open_pocket(maps)
         self.whole = whole_box_of(options, self.pocket)
         self.grouping = grouping_of(options, self.whole)
+        if self.reference is not None and not self.with_energies:
+            problem = "is for a whole box of energies: no other search gives RMSDs to it"
+            raise UsageError(f"{option('reference')} {problem}")
         self.listing = Listing(energies=self.with_energies)
         self.field = field_of(self.pocket, options)
         self.search = search_of(options, self.pocket, self.whole)

@@ -19,7 +19,8 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
     """Find which SIGNATURES occur where in which SAMPLES, with the mean quality of each match.
 
     SAMPLES are FASTQ, FASTA, BAM or CRAM files, directories, quoted patterns, URLs or - for
-    standard input, plain or compressed with gzip or zstd. Without any, generated ones are.
+    standard input, plain or compressed with gzip or zstd. Without any, generated samples are
+    scanned.
     """
     scanning, output = request.options, out.main
     written = reporting.check_outputs(out.output, *out.others)

@@ -77,7 +77,7 @@ class ScanInputs:
         found, notes = pair_files(self.samples, opened, self.pairs)
         if empty:
             files = ", ".join(empty[:NAMED]) + ", …" * (len(empty) > NAMED)
-            notes.append(f"{len(empty):,} empty sample files are left out: {files}")
+            notes.append(f"empty sample files are left out: {files}")
         return found, empty, notes
 
 

@@ -30,6 +30,7 @@ PairRule = Literal["any", "both"]
 PHRED_OFFSETS = (33, 64)
 MULTIQC_ENDING = "_mqc.json"
 LEAST_OVERLAP = 3
+PRODUCTS = ":5000"  # bases of the products of primers
 FASTA = (".fa", ".fasta", ".fna")
 MOST_BASES = 1 << 62  # more than any record has
 MOST_BULGES = 20  # bases
@@ -319,7 +320,7 @@ class ScanOutput(Options, group="Output"):
         default="",
     )  # fmt: skip
     amplicon_length: Annotated[str, RANGE] = declare(
-        ":5000", f"Bases of the products of {option('amplicons')}, with their primers."
+        PRODUCTS, f"Bases of the products of {option('amplicons')}, with their primers."
     )
     matched: TextPath | None = declare(
         None, "Write the records with a match, unchanged. {file}, {signature}, {sample} and {mate}"
@@ -388,3 +389,8 @@ class ScanOutput(Options, group="Output"):
         if (self.trim or self.mask) and self.matched is None:
             name = option("trim" if self.trim else "mask")
             raise UsageError(f"{name} has no effect without {option('matched')}")
+        if self.pair_rule != "any" and not self.templates:
+            raise UsageError(f"{option('pair_rule')} has no effect without {option('matched')}")
+        if self.amplicon_length != PRODUCTS and not self.amplicons:
+            name = option("amplicon_length")
+            raise UsageError(f"{name} has no effect without {option('amplicons')}")

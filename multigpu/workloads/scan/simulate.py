@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import PCG64, RandomState, SeedSequence
 from numpy.typing import NDArray
 
-from multigpu.errors import UsageError
+from multigpu.errors import UsageError, option
 from multigpu.formats.storage.compressed import Compressed
 
 BASES = np.frombuffer(b"ACGT", np.uint8)
@@ -191,16 +191,16 @@ def _check_planting(signatures: Sequence[Letters], low: int, high: int, shortest
     count = len(signatures)
     _check_order("signatures", low, high)
     if high > count:
-        raise UsageError(f"max-signatures is {high}, but there are {count} signatures")
+        raise UsageError(f"{option('max_signatures')} is {high}, but there are {count} signatures")
     lengths = sorted((letters.size for letters in signatures), reverse=True)
     if (together := sum(lengths[:high])) > shortest:
         raise UsageError(
             f"{high} signatures can have {together:,} bases together and do not fit "
-            f"into the shortest sample (min-length {shortest:,} bases)"
+            f"into the shortest sample ({option('min_length')}, {shortest:,} bases)"
         )
 
 
 def _check_order(what: str, low: int, high: int) -> None:
     """Raise UsageError where low..high is empty."""
     if low > high:
-        raise UsageError(f"min-{what} {low} is more than max-{what} {high}")
+        raise UsageError(f"{option(f'min_{what}')} {low} is above {option(f'max_{what}')} {high}")

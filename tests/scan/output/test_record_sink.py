@@ -205,6 +205,7 @@ def test_tied_reads__have_a_file_of_their_own(
         ),
         (("--matched", "OUT/{signature}", "--summary", "OUT/four"), "OUT/four is named twice"),
         (("--mask",), "--mask has no effect without --matched"),
+        (("--pair-rule", "both"), "--pair-rule has no effect without --matched"),
         (("--matched", "OUT/x", "--mask", "--trim", "after"), "--trim or --mask, not both"),
     ],
 )

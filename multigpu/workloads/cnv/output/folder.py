@@ -55,6 +55,8 @@ def output_folder(path: str, resume: bool = False) -> Iterator[Path]:
     """
     if not path:
         raise UsageError("the output has no name")
+    if path == "-":
+        raise UsageError("-: results are several files: -o names a folder")
     folder = Path(path)
     existed = folder.is_dir()
     if not existed and folder.exists():

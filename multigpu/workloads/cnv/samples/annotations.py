@@ -120,12 +120,13 @@ def read_facts(path: str, lines: Iterable[tuple[int, str]]) -> dict[str, str]:
     for number, text in lines:
         name, tab, fact = text.partition("\t")
         if not tab or name in facts:
-            problem = f"expected `sample TAB fact`, not {quoted(text)}"
+            problem = f"expected a sample, a tab, and its sex or ploidy, not {quoted(text)}"
             problem = f"{quoted(name)} is listed twice" if tab else problem
             raise InputError(path, problem, f"line {number}")
         facts[name] = fact.strip()
     if not facts:
-        raise InputError(path, "names no sample: expected lines `sample TAB fact`")
+        problem = "names no sample: expected lines with a sample, a tab, and its sex or ploidy"
+        raise InputError(path, problem)
     return facts
 
 

@@ -23,12 +23,12 @@ def neighbour_noise(counts: NDArray[Any], chrom: Indices) -> Floats:
     returns  NaN for fewer than three samples, and where a sample or all regions have no reads
     """
     samples = counts.shape[1]
-    first = np.flatnonzero(chrom[1:] == chrom[:-1])
-    some = min(len(first), MOST_PAIRS, MOST_COUNTS // samples)
+    some = max(0, min(len(chrom) - 1, MOST_PAIRS, MOST_COUNTS // samples))
+    first = np.linspace(0, len(chrom) - 2, some).astype(np.intp)
+    first = first[chrom[first] == chrom[first + 1]]
     noise = np.full(samples, np.nan)
-    if samples < FEWEST_SAMPLES or not some:
+    if samples < FEWEST_SAMPLES or not len(first):
         return noise
-    first = first[np.linspace(0, len(first) - 1, some).astype(np.intp)]
     pairs = np.stack([counts[first], counts[first + 1]]).astype(np.float64)
     means = pairs.mean(axis=(0, 1))
     depth = np.divide(pairs, means, out=np.zeros_like(pairs), where=means > 0)

@@ -24,6 +24,15 @@ NEIGHBOURS = 1_000_000  # bases at most between regions that are looked at toget
 TRANSPOSED = 64  # cases whose segments are found at a time
 
 
+def with_common_regions(chromosome: Chromosome) -> Chromosome:
+    """Return the chromosome with `common`, which the host finds before the device has its turn."""
+    references = chromosome.columns.references
+    if references is None or chromosome.span.copies is not None or not chromosome.counts.size:
+        return chromosome
+    about = chromosome.sample_model, references.depths, chromosome.breaks(NEIGHBOURS)
+    return replace(chromosome, common=CommonRegions.of(chromosome.counts, *about))
+
+
 @dataclass(frozen=True)
 class ExpectCounts:
     """Counts that every sample should have with its usual copies."""
@@ -35,11 +44,7 @@ class ExpectCounts:
     def run(self, chromosome: Chromosome) -> Chromosome:
         """Add `expected` and `modelled`: on the host where a chromosome comes piece by piece."""
         model, counts, rows = chromosome.sample_model, chromosome.on_device, chromosome.piece_rows
-        every, references = np.arange(len(counts)), chromosome.columns.references
-        common = CommonRegions()
-        if references is not None and chromosome.span.copies is None:
-            breaks = chromosome.breaks(NEIGHBOURS)
-            common = CommonRegions.of(chromosome.counts, model, references.depths, breaks)
+        every, common = np.arange(len(counts)), chromosome.common
 
         def expect(piece: slice) -> tuple[Array, ...]:
             part = self.backend.put(counts[piece])
@@ -61,7 +66,6 @@ class ExpectCounts:
         return replace(
             chromosome,
             expected=ExpectedCounts(mean, dispersion),
-            common=common,
             modelled={"sini": ratios},
         )
 
