@@ -65,3 +65,24 @@ def are_crowded(positions: Any) -> Any:
             overlaps |= 0 < _squared_distance(positions, a, b) < CROWDED * CROWDED
         apart += not overlaps
     return 2 * apart < looked_at
+
+
+@jit
+def largest_fragments(positions: Any, radii: Any, sizes: Any, ends: Any) -> Any:
+    """Return bool[atoms]: which are of the largest fragment of their molecule, of equals the first.
+
+    All are where half of a molecule is in others; none where its atoms are crowded.
+
+    sizes, ends: int64[molecules], of their atoms; those of size 0 are left out
+    """
+    found = np.zeros(len(radii), np.bool_)
+    for size, end in zip(sizes, ends):  # noqa: B905 (Numba knows no `strict`)
+        begin = end - size
+        places = positions[begin:end]
+        if not size or are_crowded(places):
+            continue
+        first = fragments(size, near_pairs(places, radii[begin:end]))
+        atoms = np.bincount(first)
+        largest = np.argmax(atoms)
+        found[begin:end] = (first == largest) | (2 * atoms[largest] <= size)
+    return found

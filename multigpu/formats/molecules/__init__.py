@@ -11,6 +11,7 @@ Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format a
     ligands         files to records, cut as fast as they are read
     molecule        one molecule as an object; what a format is; `registry`: all of them
     fields, elements   what the formats share: lines, words and numbers, symbols
+    regular_pdbqt   regular records of PDBQT, many at once; their numbers: `decimals`
     bond_orders     bonds of MOL2 and PDBQT, which say less than others
     bonds           bonds and charges by places and valences
     autodock_types, vina_types   atom types, charges, torsions; `scoring`: the atoms as arrays

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.formats.molecules.elements import is_heavy
 from multigpu.kernels.compiled.fragments import CROWDED, are_crowded
 from multigpu.kernels.rotation.types import FARTHEST, MOST_WEIGHT
 
@@ -64,6 +65,11 @@ class Molecule:
     def text(self) -> bytes:
         """The whole record."""
         return b"".join(self.lines)
+
+    @property
+    def heavy(self) -> int:
+        """Number of atoms that are no hydrogen."""
+        return sum(map(is_heavy, self.elements))
 
     def is_conformer_of(self, other: "Molecule") -> bool:
         """Whether both have the same atoms and charges, and the same bonds in their records."""

@@ -194,7 +194,11 @@ def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNote
     """Return the record with other coordinates, and remarks before it."""
     lines = fields.move_columns(molecule, positions, PLACE[0].start, width=8, decimals=3)
     kept = [line for line in lines if not line.startswith(DROPPED_LINES) and line.strip() != b"END"]
-    record = fields.end_with_newline(b"".join(kept))
+    return add_remarks(fields.end_with_newline(b"".join(kept)), name, notes)
+
+
+def add_remarks(record: bytes, name: str, notes: PoseNotes) -> bytes:
+    """Return a record after what is to say about it; the name where it says none."""
     return remarks("" if NAME.search(record) else name, notes) + record
 
 

@@ -59,8 +59,7 @@ def atom_terms(molecule: Molecule, types: Sequence[str]) -> AtomTerms:
     every score is the divided one. Raises MoleculeError.
     """
     if not types:
-        none = np.zeros(len(molecule.positions), np.int32)
-        return AtomTerms(none, none[:, None], np.ones((len(none), 1)))
+        return terms_of(np.zeros(len(molecule.positions), np.int32), molecule.charges, types)
     is_vina = scoring_of(types) == "vina"
     found = (vina_types if is_vina else autodock_types).types_for_maps(molecule, types)
     odd = ~(np.abs(found.charges) <= MOST_WEIGHT)
@@ -69,9 +68,23 @@ def atom_terms(molecule: Molecule, types: Sequence[str]) -> AtomTerms:
         raise MoleculeError(f"atom {atom + 1} has a charge of {found.charges[atom]:g}")
     number = {name: i for i, name in enumerate(types)}
     kinds = np.array([number.get(kind, -1) for kind in found.types], np.int32)
-    channels, weights = energy_terms(np.maximum(kinds, 0), found.charges, len(types))
-    if is_vina:
-        divisor = 1 + TORSION_WEIGHT * vina_types.count_torsions(molecule)
-        channels, weights = channels[:, :1], np.full((len(kinds), 1), 1 / divisor)
+    terms = terms_of(kinds, found.charges, types)
+    if not is_vina:
+        return terms
+    divisor = 1 + TORSION_WEIGHT * vina_types.count_torsions(molecule)
+    weights = np.where(kinds < 0, 0, 1 / divisor)
+    return AtomTerms(kinds, terms.channels[:, :1], weights[:, None])
+
+
+def terms_of(
+    kinds: NDArray[np.int32], charges: NDArray[np.float64], types: Sequence[str]
+) -> AtomTerms:
+    """Return what atoms score, of AutoDock 4's types or in one grid without any.
+
+    kinds: index of the type of each, -1 where an atom scores nothing
+    """
+    if not types:
+        return AtomTerms(kinds, kinds[:, None], np.ones((len(kinds), 1)))
+    channels, weights = energy_terms(np.maximum(kinds, 0), charges, len(types))
     weights[kinds < 0] = 0
     return AtomTerms(kinds, channels, weights)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import count
+from itertools import accumulate, count
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -17,13 +17,15 @@ from multigpu.formats.molecules.conformers import make_conformers
 from multigpu.formats.molecules.elements import HEAVY_HYDROGEN
 from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES, LigandRecords, read_records
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
+from multigpu.formats.molecules.pdbqt import PDBQT
 from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import (
     FORMATS,
     largest_fragment,
     parse,
 )
-from multigpu.formats.molecules.scoring import NO_TERMS, AtomTerms, atom_terms
+from multigpu.formats.molecules.regular_pdbqt import RegularRecord, read_regular
+from multigpu.formats.molecules.scoring import NO_TERMS, AtomTerms, atom_terms, scoring_of
 from multigpu.formats.molecules.sdf import SDF
 from multigpu.formats.names import name_problem
 from multigpu.formats.storage.input_paths import suffix_of
@@ -61,7 +63,7 @@ class LoadedLigands:
 
     index            int64[records]: of each in the whole input
     sources, names   of each record
-    molecules        of each record
+    molecules        of each record, or what stands for a regular one
     bodies           of the records, as the kernels see them
     ligand_of        int64[records]: the ligand of each, 0, 0, 1, … for instance
     strains          float64[records], kcal/mol, of conformers that were made here, else NaN
@@ -72,7 +74,7 @@ class LoadedLigands:
     index: Indices
     sources: list[Source]
     names: list[str]
-    molecules: list[Molecule]
+    molecules: list[Molecule | RegularRecord]
     bodies: Ligands
     ligand_of: Indices
     strains: NDArray[np.float64]
@@ -87,6 +89,11 @@ class LoadedLigands:
     def firsts(self) -> Indices:
         """int64[ligands]: the first record of each."""
         return np.flatnonzero(np.diff(self.ligand_of, prepend=-1))
+
+    def molecule(self, record: int) -> Molecule:
+        """Return a record as an object."""
+        found = self.molecules[record]
+        return found.molecule if isinstance(found, RegularRecord) else found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +129,7 @@ class _Read(NamedTuple):
 
     record: _Record
     name: str
-    molecule: Molecule
+    molecule: Molecule | RegularRecord
     terms: AtomTerms
 
 
@@ -152,11 +159,15 @@ class LigandLoader:
         firsts: dict[int, _Read] = {}  # of each ligand
         skipped: dict[int, Skipped] = {}  # by index; of conformers that were made of one the first
         last: _Read | None = None
+        regular = self._read_regular(records, first)
         for record in opened:
             name = record.name
             problem = name_problem(name)
             try:
-                last = self._read(record, name, last)
+                if found := regular.get(record.index):
+                    last = _Read(record, name, found, found.terms)
+                else:
+                    last = self._read(record, name, last)
                 if problem:
                     raise MoleculeError(problem)
                 places = last.molecule.positions
@@ -216,6 +227,25 @@ class LigandLoader:
         each = zip(made.records, made.strains, strict=True)
         return [replace(record, text=text, strain=strain) for text, strain in each]
 
+    def _read_regular(
+        self, records: Sequence[LigandRecords], first: int
+    ) -> dict[int, RegularRecord]:
+        """Return the regular records of PDBQT, by their index, if poses keep that format.
+
+        Vina's types depend on bonds, which only molecules have.
+        """
+        is_same = self.pose_format in (None, PDBQT.name) and not self.options.conformers
+        if not is_same or scoring_of(self.types) == "vina":
+            return {}
+        begins = accumulate(map(len, records), initial=first)
+        return {
+            begin + i: record
+            for some, begin in zip(records, begins, strict=False)
+            if some.layout == PDBQT.name
+            for i, record in read_regular(some.text, some.ends, self.types).items()
+            if not (record.is_part and self.options.fragments == "skip")
+        }
+
     def _read(self, record: _Record, name: str, last: _Read | None) -> _Read:
         """Return a record and what its atoms score. Raises MoleculeError.
 
@@ -235,7 +265,8 @@ class LigandLoader:
             # Raises MoleculeError where poses cannot be written in the format asked for.
             middle = molecule.positions.mean(axis=0)
             render(molecule, name, self.pose_format, molecule.positions - middle, {})
-        if last and molecule.is_conformer_of(last.molecule):
+        before = last.molecule if last else None
+        if last and isinstance(before, Molecule) and molecule.is_conformer_of(before):
             terms = last.terms
         else:
             terms = atom_terms(molecule, self.types)
@@ -258,6 +289,8 @@ def _check_conformer(read: _Read, first: _Read) -> None:
 
     Conformers differ in places and charges only.
     """
+    if read is first:
+        return
     same_types = np.array_equal(read.terms.types, first.terms.types)
     if not (same_types and read.molecule.elements == first.molecule.elements):
         raise MoleculeError(STRANGER.format(first.record.number))
@@ -302,18 +335,18 @@ def read_first(path: str) -> Molecule:
     loaded = LigandLoader(sources=[source], types=()).load([first], 0)
     for skipped in loaded.skipped:
         raise InputError(path, skipped.reason, "record 1")
-    molecule = loaded.molecules[0]
+    molecule = loaded.molecule(0)
     if len(molecule.rows) > RECEPTOR_ATOMS:
         raise InputError(path, LARGE.format(len(molecule.rows)), "record 1")
     return largest_fragment(molecule)
 
 
-def lacks_hydrogens(molecule: Molecule) -> bool:
+def lacks_hydrogens(molecule: Molecule | RegularRecord) -> bool:
     """Whether a molecule has carbon and no hydrogen: nearly always they were left out.
 
     PDBQT has only polar ones, which a molecule need not have.
     """
-    if molecule.format.has_polar_hydrogens_only:
+    if isinstance(molecule, RegularRecord) or molecule.format.has_polar_hydrogens_only:
         return False
     elements = set(molecule.elements)
     return "C" in elements and elements.isdisjoint({"H", *HEAVY_HYDROGEN})

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.formats.molecules.elements import is_heavy
 from multigpu.formats.molecules.molecule import PoseNotes, Positions
+from multigpu.formats.molecules.pdb import add_remarks
 from multigpu.formats.molecules.poses import drawing_of, render
+from multigpu.formats.molecules.regular_pdbqt import RegularRecord, move_regular
 from multigpu.kernels.rotation import (
     EulerRotations,
     Placements,
@@ -67,7 +68,7 @@ class DockedPoses:
             angles = search.rotations.angles(rotations)
         rank = np.arange(len(found)) - np.searchsorted(self.ligand, self.ligand) + 1
         first = loaded.firsts[self.ligand]
-        heavy = [sum(map(is_heavy, molecule.elements)) for molecule in loaded.molecules]
+        heavy = np.array([each.heavy for each in loaded.molecules], np.int32)
         return PoseBatch(
             ligand=[loaded.names[i] for i in record.tolist()],
             source=[loaded.sources[i].path for i in record.tolist()],
@@ -85,7 +86,7 @@ class DockedPoses:
             rmsd_to_reference=self._rmsds_to_reference(),
             strain=loaded.strains[record],
             atoms=self.sizes.astype(np.int32),
-            heavy=np.array([heavy[i] for i in record.tolist()], np.int32),
+            heavy=heavy[record],
             atoms_outside=self._atoms_outside(),
             coordinates=self.positions,
         )
@@ -127,7 +128,7 @@ class DockedPoses:
         for record in np.unique(self.found.ligand).tolist():
             rows = np.flatnonzero(self.found.ligand == record)
             poses = [self._each[row] for row in rows.tolist()]
-            distances[rows] = self.workload.reference.rmsds(self.loaded.molecules[record], poses)
+            distances[rows] = self.workload.reference.rmsds(self.loaded.molecule(record), poses)
         return distances
 
     def _atoms_outside(self) -> NDArray[np.int32]:
@@ -143,11 +144,23 @@ class DockedPoses:
     # ---- text ---------------------------------------------------------------------------------
 
     def texts(self, fmt: str) -> list[bytes]:
-        """Return the poses in a format."""
-        molecules = [self.loaded.molecules[i] for i in self.found.ligand.tolist()]
-        about = zip(molecules, self.rows.ligand, self._each, self._notes, strict=True)
+        """Return the poses in a format: of regular records together, of others one by one."""
+        records = self.found.ligand.tolist()
+        regular = {
+            row: each
+            for row, record in enumerate(records)
+            if isinstance(each := self.loaded.molecules[record], RegularRecord)
+        }
+        atoms = np.repeat(np.isin(np.arange(len(records)), [*regular]), self.sizes)
+        bodies = move_regular([*regular.values()], self.positions[atoms])
+        moved = dict(zip(regular, bodies, strict=True))
         return [
-            render(molecule, name, fmt, places, notes) for molecule, name, places, notes in about
+            add_remarks(body, name, notes)
+            if (body := moved.get(row))
+            else render(self.loaded.molecule(record), name, fmt, self._each[row], notes)
+            for row, (record, name, notes) in enumerate(
+                zip(records, self.rows.ligand, self._notes, strict=True)
+            )
         ]
 
     def best_ligands(self, most: int) -> list[BestLigand]:
@@ -160,7 +173,7 @@ class DockedPoses:
     def _best_ligand(self, row: int) -> BestLigand:
         """Return the ligand whose best pose is in a row."""
         poses = np.flatnonzero(self.ligand == self.ligand[row])[:DRAWN_POSES].tolist()
-        atoms, elements, bonds = drawing_of(self.loaded.molecules[int(self.found.ligand[row])])
+        atoms, elements, bonds = drawing_of(self.loaded.molecule(int(self.found.ligand[row])))
         return BestLigand(
             ligand_index=int(self.rows.ligand_index[row]),
             ligand=self.rows.ligand[row],
