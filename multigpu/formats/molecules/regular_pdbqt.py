@@ -180,7 +180,7 @@ def move_regular(records: Sequence[RegularRecord], positions: Positions) -> list
     """
     if not records:
         return []
-    text = np.frombuffer(bytearray(b"".join(record.body for record in records)), np.uint8)
+    text = np.frombuffer(bytearray().join(record.body for record in records), np.uint8)
     ends = [*accumulate((len(record.body) for record in records), initial=0)]
     at = [record.columns + end for record, end in zip(records, ends, strict=False)]
     letters, fits = write_decimals(positions.ravel(), WIDTH)
