@@ -93,6 +93,13 @@ def test_last_line__says_what_was_found_and_where_it_is(inputs: list[str], tmp_p
     assert program("scan", *inputs, "-o", output, "--gpus", "none", "--quiet").all_err == ""
 
 
+def test_scan__without_samples_has_generated_ones() -> None:
+    run = program("scan", "--gpus", "none")
+    assert run.status == 0
+    assert "no samples given: scanning generated ones" in run.err
+    assert len({line.split("\t")[0] for line in run.out.splitlines()[1:]}) == 20  # infected
+
+
 def test_demo__runs_every_kind_of_job(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     run = program("demo", "-o", str(folder), "--gpus", "none", timeout=240)

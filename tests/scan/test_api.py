@@ -58,6 +58,18 @@ def test_api__table_has_the_columns_of_parquet(reads: str, signatures: str) -> N
     assert table.column("sample_index").to_pylist() == expected_indices(READS)
 
 
+def test_api__frame_has_the_same_rows(reads: str, signatures: str) -> None:
+    frame = multigpu.scan([reads], [signatures], gpus="none").to_pandas()
+    rows = frame.drop(columns=["sample_index", "signature_index", "file"])
+    assert rows.to_dict("records") == dicts(answer())
+
+
+def test_api__of_no_hit_gives_an_empty_table(store: Any, signatures: str) -> None:
+    path = store("none.fq", fastq([("a", "TTTTTTT", "IIIIIII")]))
+    table = multigpu.scan(path, signatures, gpus="none").to_table()
+    assert (table.num_rows, len(table.column_names)) == (0, 10)
+
+
 def test_api__gives_the_rows_once(reads: str, signatures: str) -> None:
     found = multigpu.scan(reads, signatures, gpus="none")
     assert found.to_table().num_rows
@@ -104,6 +116,12 @@ def test_records__are_taken_as_the_rows_are_by_the_same_thread(signatures: str) 
     assert len(next(rows)) > 0
     assert len(taken) < 1000
     assert set(taken) == {threading.current_thread()}
+
+
+def test_records__are_searched_by_the_workers_of_a_client(signatures: str, client: Any) -> None:
+    options: dict[str, Any] = {"gpus": "none", "hits": "all", "strand": "both"}
+    found = multigpu.scan(READS, SIGNATURES, client=client, max_chunk_bytes=50, **options)
+    assert rows_of(list(found), found.signature_names) == answer(every=True, both=True)
 
 
 @pytest.mark.parametrize(
@@ -169,17 +187,22 @@ def client() -> Iterator[Any]:
         yield connected
 
 
-@pytest.mark.parametrize("stored", ["plain", "gzip", "in memory"])
+@pytest.mark.parametrize("stored", ["plain", "gzip"])
 def test_api__takes_an_existing_client_and_leaves_it_open(
     store: Any, signatures: str, client: Any, stored: str
 ) -> None:
-    given = READS if stored == "in memory" else store("reads.dat", STORED[stored](fastq()))
+    path = store("reads.dat", STORED[stored](fastq()))
     found = multigpu.scan(
-        given, signatures, client=client, gpus="none", hits="all", strand="both", max_chunk_bytes=50
+        path, signatures, client=client, gpus="none", hits="all", strand="both", max_chunk_bytes=50
     )
     assert rows_of(list(found), found.signature_names) == answer(every=True, both=True)
     assert client.status == "running"
     assert client.submit(sum, [1, 2]).result() == 3
+
+
+def test_api__refuses_a_missing_file_at_once(signatures: str) -> None:
+    with pytest.raises(InputError, match=r"^absent\.fq: cannot be read: there is no such file$"):
+        multigpu.scan("absent.fq", signatures, gpus="none")
 
 
 # ---- results in memory --------------------------------------------------------------------------

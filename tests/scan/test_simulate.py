@@ -70,6 +70,24 @@ def test_bytes_are_those_of_every_earlier_version() -> None:
     assert hashlib.sha256(samples).hexdigest()[:16] == "a715fd1d9919e50f"
 
 
+def test_signatures__names_count_and_lengths() -> None:
+    lines = written(simulate.signatures, 3000, 5, 8, 0.0, 1).split(b"\n")
+    assert lines.pop() == b""
+    assert lines[::2] == [b">sig%d" % number for number in range(3000)]
+    assert {len(line) for line in lines[1::2]} == {5, 6, 7, 8}
+    assert written(simulate.signatures, 0, 5, 8, 0.0, 1) == b""
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.1, 0.5, 1.0])
+def test_signatures__share_of_ns_and_of_each_base(ratio: float) -> None:
+    letters = np.concatenate(make_signatures(count=10, min_length=40_000, max_length=50_000,
+                                             n_ratio=ratio))  # fmt: skip
+    shares = np.bincount(letters, minlength=256) / letters.size
+    assert shares[ord("N")] == pytest.approx(ratio, abs=0.003)
+    assert shares[list(b"ACGT")] == pytest.approx((1 - ratio) / 4, abs=0.003)
+    assert shares[list(b"ACGTN")].sum() == pytest.approx(1)
+
+
 def test_samples__are_fastq_of_the_lengths_and_qualities_asked_for() -> None:
     lines = make_samples(make_signatures()).split(b"\n")
     assert lines.pop() == b""
@@ -121,6 +139,15 @@ def test_samples__ns_of_a_signature_become_bases_and_the_sample_gets_its_own() -
     noisy = make_samples(signatures, n_ratio=0.2, **shape).split(b"\n")[1::4]
     assert b"".join(noisy).count(b"N") / letters.size == pytest.approx(0.2, abs=0.01)
     assert all(occurs(signatures[0], sample) for sample in noisy)
+
+
+def test_samples__all_infected_or_none() -> None:
+    signatures = make_signatures()
+    every = make_samples(signatures, clean=0).split(b"\n")[1::4]
+    assert len(every) == 10
+    assert all(any(s.tobytes() in sample for s in signatures) for sample in every)
+    assert make_samples([], infected=0).count(b"\n+\n") == 30
+    assert make_samples([], infected=0, clean=0) == b""
 
 
 @pytest.mark.parametrize(

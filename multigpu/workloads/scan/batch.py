@@ -3,9 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import chain
-from typing import Any, Self, get_args, get_type_hints
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +11,22 @@ from numpy.typing import NDArray
 from multigpu.kernels.scan.choice import Places
 
 RUN = re.compile(rb"(\d+)([=XIDM])")  # of an alignment as text
+DTYPES: dict[str, type[np.generic]] = {
+    "sample_index": np.int64,
+    "signature": np.int32,
+    "start": np.int64,
+    "end": np.int64,
+    "reverse": np.bool_,
+    "score": np.float64,
+    "ambiguous": np.int32,
+    "errors": np.int32,
+    "sample_length": np.int64,
+    "source": np.int32,
+    "mate": np.int8,
+    "tied": np.int32,
+    "bulge": np.int32,
+}
+TEXTS = ("sample", "cigar", "bases")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -60,13 +74,13 @@ class Batch:
     bases: list[bytes]
 
     def __post_init__(self) -> None:
-        for name, dtype in _columns().items():
+        for name, dtype in DTYPES.items():
             column = getattr(self, name)
-            if dtype is None and len(column) != len(self):
-                raise ValueError(f"{name}: {len(column)} texts instead of {len(self)}")
-            if dtype and (column.dtype != dtype or column.shape != (len(self),)):
+            if column.dtype != dtype or column.shape != (len(self),):
                 found, wanted = f"{column.dtype}{list(column.shape)}", f"{np.dtype(dtype)}"
                 raise ValueError(f"{name}: {found} instead of {wanted}[{len(self)}]")
+        if any(len(getattr(self, name)) != len(self) for name in TEXTS):
+            raise ValueError("columns of different length")
 
     def __len__(self) -> int:
         return len(self.sample)
@@ -80,11 +94,10 @@ class Batch:
 
     def take(self, order: NDArray[np.intp]) -> "Batch":
         """Return the rows of these indices, in this order."""
-        rows, columns = order.tolist(), dict[str, Any]()
-        for name, dtype in _columns().items():
-            column = getattr(self, name)
-            columns[name] = column[order] if dtype else [column[i] for i in rows]
-        return Batch(**columns)
+        columns: dict[str, Any] = {name: getattr(self, name)[order] for name in DTYPES}
+        rows = order.tolist()
+        texts: dict[str, Any] = {name: [getattr(self, name)[i] for i in rows] for name in TEXTS}
+        return Batch(**columns, **texts)
 
     def numbered(self, first: int) -> "Batch":
         """Return the rows with samples counted from `first` on, not from 0."""
@@ -118,28 +131,21 @@ class Batch:
 
     @classmethod
     def empty(cls) -> Self:
-        columns: dict[str, Any] = {
-            name: np.empty(0, dtype) if dtype else [] for name, dtype in _columns().items()
-        }
-        return cls(**columns)
+        columns: dict[str, Any] = {name: np.empty(0, dtype) for name, dtype in DTYPES.items()}
+        texts: dict[str, Any] = {name: [] for name in TEXTS}
+        return cls(**columns, **texts)
 
     @classmethod
     def concatenate(cls, batches: Sequence["Batch"]) -> Self:
         """Return all rows in the order given; no batches make an empty one."""
         batches = [cls.empty(), *batches]
         columns: dict[str, Any] = {
-            name: [getattr(each, name) for each in batches] for name in _columns()
+            name: np.concatenate([getattr(b, name) for b in batches]) for name in DTYPES
         }
-        for name, dtype in _columns().items():
-            columns[name] = np.concatenate(columns[name]) if dtype else list(chain(*columns[name]))
-        return cls(**columns)
-
-
-@cache
-def _columns() -> dict[str, Any]:
-    """Return the columns of `Batch` with their types; None: texts."""
-    kinds = {name: get_args(kind) for name, kind in get_type_hints(Batch).items()}
-    return {name: get_args(kind[1])[0] if kind[1:] else None for name, kind in kinds.items()}
+        texts: dict[str, Any] = {
+            name: [text for each in batches for text in getattr(each, name)] for name in TEXTS
+        }
+        return cls(**columns, **texts)
 
 
 def spelled_out(cigar: bytes, is_reverse: bool = False) -> bytes:

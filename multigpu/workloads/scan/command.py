@@ -1,10 +1,12 @@
 """`multigpu scan`."""
 
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 import click
 
-from multigpu.cluster.files import is_replaced
+from multigpu.cluster.files import is_replaced, scratch_folder
 from multigpu.formats.storage.suffixes import suffix_of_output
 from multigpu.run.command import Reporting, command_of, keep_inputs, number_of, start_workers
 from multigpu.run.values import texts_of
@@ -17,13 +19,17 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
     """Find which SIGNATURES occur where in which SAMPLES, with the mean quality of each match.
 
     SAMPLES are FASTQ, FASTA, BAM or CRAM files, directories, quoted patterns, URLs or - for
-    standard input, plain or compressed with gzip or zstd.
+    standard input, plain or compressed with gzip or zstd. Without any, generated samples are
+    scanned.
     """
     scanning, output = request.options, out.main
     written = reporting.check_outputs(out.output, *out.others)
     from multigpu.workloads.scan.inputs import inputs_of, paths_in, refuse_strays
 
     with ExitStack() as stack:
+        if not request.samples and not request.signatures and request.options.sample_sheet is None:
+            request = _demo(request, stack.enter_context(scratch_folder()))
+            reporting.say("no samples given: scanning generated ones")
         inputs = inputs_of(request)
         workers = stack.enter_context(start_workers(request.run, reporting, inputs.lanes))
         # GPUs start in threads of their own, while the rest of the program loads.
@@ -67,3 +73,11 @@ def command(request: ScanRequest, out: ScanOutput, reporting: Reporting) -> None
         records = number_of(job.stats.records, "sample")
         place = output if out.has_rows or out.others else out.templates[0]
         reporting.say_outcome(f"{number_of(job.stats.hits, 'match')} in {records}", place)
+
+
+def _demo(request: ScanRequest, folder: str) -> ScanRequest:
+    """Return the request with samples and signatures that are generated in a folder."""
+    from multigpu.workloads.scan.simulate import write_demo
+
+    samples, signatures = write_demo(Path(folder))
+    return replace(request, samples=(samples,), signatures=(signatures,))

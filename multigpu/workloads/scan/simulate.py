@@ -9,6 +9,7 @@ every version; each part (lengths, bases, Ns, qualities, planting) has its own.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -97,6 +98,17 @@ def samples(
             low, high = min_phred + LOWEST_QUALITY, max_phred + LOWEST_QUALITY
             marks = scores.randint(low, high + 1, letters.size, np.uint8)
             out.write(_fastq(first, each, marks))
+
+
+def write_demo(folder: Path) -> tuple[str, str]:
+    """Write samples.fastq and signatures.fasta, some megabytes; return their paths."""
+    searched, wanted = folder / "samples.fastq", folder / "signatures.fasta"
+    with wanted.open("wb") as out:
+        signatures(out, 40, 300, 1000, 0.1, seed=1)
+    planted = [np.frombuffer(line, np.uint8) for line in wanted.read_bytes().split(b"\n")[1::2]]
+    with searched.open("wb") as out:
+        samples(out, planted, 40, 20, 1, 3, 20_000, 60_000, 10, 30, 0.1, seed=1)
+    return str(searched), str(wanted)
 
 
 # ---- records ------------------------------------------------------------------------------------

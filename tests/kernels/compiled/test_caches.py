@@ -1,5 +1,6 @@
 """Folders of compiled code: nobody but the user may write to them."""
 
+import multiprocessing
 import os
 import shutil
 import stat
@@ -201,6 +202,28 @@ def test_warning__comes_once_for_the_functions_of_all_packages(place: Path) -> N
         check=True,
     )  # fmt: skip
     assert run.stderr.count("multigpu: compiled functions are neither loaded nor kept") == 1
+
+
+def warned(_: int) -> None:
+    caches.warn("functions", "others may write to /a", "NUMBA_CACHE_DIR")
+
+
+@pytest.mark.process
+def test_warning__comes_from_the_first_process_only(caplog: pytest.LogCaptureFixture) -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        pool.map(warned, [1])
+    assert not caplog.records
+
+
+@as_root
+def test_kernels__that_another_user_has_put_there_are_not_loaded(
+    place: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (place / "kernel.cubin").touch()
+    os.chown(place / "kernel.cubin", 65534, 65534)
+    secure(monkeypatch, place)
+    assert os.environ[caches.IN_MEMORY] == "1"
+    assert f"as {place}/kernel.cubin belongs to another user: " in caplog.text
 
 
 @pytest.mark.parametrize("others", [0o000, 0o022])
