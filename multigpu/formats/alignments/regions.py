@@ -212,7 +212,7 @@ def _read_rows(path: str, notes: list[str], gc: str) -> Iterator[tuple[str, int,
             if not name.encode():
                 raise ValueError(name)
         except (ValueError, IndexError) as error:
-            problem = f"no chromosome, start and end: {quoted(line)}"
+            problem = f"expected BED: chromosome, start from 0 and end, not {quoted(line)}"
             raise InputError(path, problem, where) from error
         if not 0 <= start < end < LONGEST:
             raise InputError(path, no_region(start + first, end, first), where)
