@@ -29,7 +29,7 @@ TWO_PLACES = "the rows of {} are in two places: sort them"
 NO_BIN = "is no bin as wide as the first one and after the one before, with counts below 2 million"
 TIMES = " ×"  # between the name of a chromosome and the size of its bins
 BLOCK = 16 << 20  # bytes of text that a thread sums at a time
-MOST_THREADS = 16  # more wait for the text
+MOST_THREADS = 8  # more wait for the text, and hold blocks of it
 LEAST_MAPPED = 1 << 20  # bytes of a copy that is mapped
 
 Places = NDArray[np.int64]
