@@ -7,6 +7,7 @@ import sys
 import traceback
 from contextlib import suppress
 from difflib import get_close_matches
+from errno import ENOSPC
 from os import environ
 from typing import NoReturn
 
@@ -52,6 +53,7 @@ REMOVED = {  # options of earlier versions, and what to do instead
     "--counts-cache": "`multigpu cohort` keeps counts",
     "--dashboard": "--progress shows what a run does",
 }
+FULL = "standard output: cannot be written: the disk is full (no space left on device)"
 VERSION = click.version_option(__version__, "-V", "--version", prog_name="multigpu")
 CITATION = f"""\
 {citation.PROGRAM}
@@ -159,6 +161,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _complain("there is not enough memory: try a smaller --max-chunk-bytes", debug)
         _leave(1)
     except Exception as error:  # noqa: BLE001 - a bug of ours: one line, unless --debug
+        if isinstance(error, OSError) and error.errno == ENOSPC:  # of help, which click writes
+            _complain(FULL, debug)
+            _leave(2)
         problem = f"{type(error).__name__}: {error}".splitlines()[0]
         _complain(
             f"{problem} (an internal error: please report it, with the output of --debug)", debug

@@ -104,6 +104,13 @@ def test_standard_output__that_is_closed_or_full_is_told(
     assert ended.problem == f"standard output{problem}"
 
 
+@pytest.mark.parametrize("words", ["--help", "scan --help", "--citation"])
+def test_help__into_a_full_disk_is_told(words: str) -> None:
+    ended = in_shell('"$@" >/dev/full', *words.split())
+    problem = "standard output: cannot be written: the disk is full (no space left on device)"
+    assert (ended.status, ended.problem) == (2, problem)
+
+
 def test_standard_error__that_is_closed_is_no_reason_to_fail(small_scan: tuple[str, ...]) -> None:
     """Nor does a file that is opened later get its number, and what is said, into it."""
     ended = in_shell('"$@" 2>&-', *small_scan)
