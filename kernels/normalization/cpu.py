@@ -1,8 +1,10 @@
 """The statistics in Numba and NumPy, in several threads, without copies of all counts."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,59 @@ STRETCH = 4096  # regions that are summed together, whatever the number of threa
 ADDING = 256  # threads of a GPU that sum them
 LEAST_SPAN = 1 << 14  # regions, for a thread
 LEAST_ADDED = 1 << 20  # counts, for a thread that sums them
+SAME_15_DIGITS = 4e-15  # relative; values further apart differ in their first 15 digits
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Distinct values, float64[n], ascending, and how often each occurs, int64[n].
+
+    It takes little space where values are counts, and those of parts make that of the whole.
+    """
+
+    values: Floats
+    times: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Self:
+        """Return the spectrum of int32 or float64."""
+        each, times = np.unique(values, return_counts=True)
+        return cls(each.astype(np.float64), times)
+
+    @classmethod
+    def together(cls, parts: Sequence["Spectrum"]) -> Self:
+        """Return the spectrum of all values of all parts."""
+        each, place = np.unique(np.concatenate([x.values for x in parts]), return_inverse=True)
+        times = np.zeros(len(each), np.int64)
+        np.add.at(times, place, np.concatenate([x.times for x in parts]))
+        return cls(each, times)
+
+    def positive(self) -> "Spectrum":
+        """Return the spectrum without zeros."""
+        first = int(np.searchsorted(self.values, 0, "right"))
+        return Spectrum(self.values[first:], self.times[first:])
+
+    def quantile(self, share: float) -> float:
+        """Return the quantile of R's type 7."""
+        last = np.cumsum(self.times) - 1  # places in ascending order
+        place = share * last[-1]
+        low = int(np.floor(place))
+        pair = self.values[np.searchsorted(last, [low, min(low + 1, int(last[-1]))])]
+        return float(pair[0] + (place - low) * (pair[1] - pair[0]))
+
+    def mode(self) -> float:
+        """Return the most frequent value, the least on a tie; NaN where there is none.
+
+        Values with the same 15 digits are equal.
+        """
+        values = self.values.copy()
+        if not len(values):
+            return float("nan")
+        close = np.diff(values) <= SAME_15_DIGITS * values[1:]
+        near = np.r_[False, close] | np.r_[close, False]
+        values[near] = [float(f"{value:.15g}") for value in values[near]]
+        one = Spectrum.together([Spectrum(values, self.times)])
+        return float(f"{one.values[np.argmax(one.times)]:.15g}")
 
 
 def size_factors(
@@ -35,25 +90,13 @@ def size_factors(
 def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:
     """Return what `reference.coverages` does."""
     counts = contiguous(checked(counts))
-
-    def inner_mean(column: Floats) -> float:
-        low, high = (density.quantile_of_sorted(column, share) for share in (0.05, 0.95))
-        inside = column[(column > low) & (column < high)]
-        each, times = np.unique(inside, return_counts=True)
-        return float((each * times).sum() / times.sum()) if len(each) else np.nan
-
-    means = _of_sorted(inner_mean, counts, slice(None), range(counts.shape[1]), threads)
-    return np.asarray(means / np.median(means))
-
-
-def mode_of(values: Floats) -> float:
-    """Return the most frequent of float64[n], the least on a tie; NaN where there is none.
-
-    Values with the same 15 digits are equal.
-    """
-    each, times = np.unique(values, return_counts=True)
-    rounded, place = np.unique([float(f"{x:.15g}") for x in each.tolist()], return_inverse=True)
-    return float(rounded[np.bincount(place, times).argmax()]) if len(each) else np.nan
+    spectra = spectra_of(counts, np.ones(len(counts), bool), range(counts.shape[1]), threads)
+    means = []
+    for each in spectra:
+        inside = (each.values > each.quantile(0.05)) & (each.values < each.quantile(0.95))
+        times = each.times[inside]
+        means.append((each.values[inside] * times).sum() / times.sum() if len(times) else np.nan)
+    return np.asarray(np.array(means) / np.median(means))
 
 
 class CohortCounts:
@@ -80,11 +123,14 @@ class CohortCounts:
     def median(
         self, rows: Mask, samples: Sequence[int], blocks: Sequence[slice], factors: Floats
     ) -> float:
-        parts = [
-            (self._counts[block][rows[block]][:, samples] * row[samples]).ravel()
-            for block, row in zip(blocks, factors, strict=True)
-        ]
-        return density.quantile_of_sorted(np.sort(np.concatenate(parts)), 0.5)
+        parts: list[Spectrum] = []
+        for block, row in zip(blocks, factors, strict=True):
+            spectra = spectra_of(self._counts[block], rows[block], samples, self._threads)
+            parts += [
+                Spectrum(each.values * row[k], each.times)
+                for k, each in zip(samples, spectra, strict=True)
+            ]
+        return Spectrum.together(parts).quantile(0.5)
 
 
 class ChromosomeStatistics:
@@ -101,6 +147,10 @@ class ChromosomeStatistics:
             some = slice(first, min(first + STRETCH, stop))
             self._used[some] = (self._counts[some][:, self._samples] >= 1).any(axis=1)
 
+    @cached_property
+    def _spectra(self) -> Sequence[Spectrum]:
+        return spectra_of(self._counts, self._used, self._samples.tolist(), self._threads)
+
     def used(self) -> Mask:
         return self._used
 
@@ -109,17 +159,13 @@ class ChromosomeStatistics:
         return np.asarray(sums.sum(axis=0) / self._used.sum())
 
     def quantiles(self, share: float) -> Floats:
-        return self._of_samples(lambda column: density.quantile_of_sorted(column, share))
+        return np.array([each.quantile(share) for each in self._spectra])
 
     def modes(self) -> Floats:
-        return self._of_samples(lambda column: mode_of(column[column > 0]))
+        return np.array([each.positive().mode() for each in self._spectra])
 
     def mode(self) -> float:
-        counts = self._counts[self._used][:, self._samples]
-        return mode_of(counts[counts > 0])
-
-    def _of_samples(self, statistic: Callable[[Floats], float]) -> Floats:
-        return _of_sorted(statistic, self._counts, self._used, self._samples, self._threads)
+        return Spectrum.together(self._spectra).positive().mode()
 
     def dispersion(self, factors: Floats) -> float:
         rows = np.flatnonzero(self._used)
@@ -160,17 +206,12 @@ def _part_sums(counts: NDArray[Any], rows: Mask, samples: NDArray[Any], threads:
     return out
 
 
-def _of_sorted(
-    statistic: Callable[[Floats], float],
-    counts: NDArray[Any],
-    rows: Any,
-    samples: Iterable[int],
-    threads: int,
-) -> Floats:
-    """Return float64[samples]: a statistic of the ascending counts of each in these rows."""
+def spectra_of(
+    counts: NDArray[Any], rows: Mask, samples: Sequence[int], threads: int
+) -> list[Spectrum]:
+    """Return the spectrum of each sample of counts [regions, samples] where `rows` is true."""
     with ThreadPoolExecutor(threads) as pool:
-        found = pool.map(lambda k: statistic(np.sort(counts[rows, k]).astype(np.float64)), samples)
-        return np.array(list(found))
+        return list(pool.map(lambda k: Spectrum.of(counts[rows, k]), samples))
 
 
 @jit_no_alloc
