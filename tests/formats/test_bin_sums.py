@@ -119,3 +119,13 @@ def test_tables__are_refused_before_they_are_read_where_memory_is_short(
         Failure, match=r"does not fit into memory .about 7\d,\d+ regions of 2 samples"
     ):
         read(str(path))
+
+
+def test_sums__that_do_not_fit_are_refused_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text(HEADER + GOOD)
+    monkeypatch.setattr(bin_sums, "free_bytes", lambda _: 7)
+    with pytest.raises(Failure, match=r"does not fit into memory .the sums of its bins alone"):
+        read_bin_sums(str(path), (1,), ("1",), every)

@@ -16,6 +16,7 @@ from io import BufferedReader
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.cluster.devices.memory import free_bytes
 from multigpu.errors import Failure, InputError, first_line, quoted
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.names import name_problem
@@ -64,6 +65,8 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
                     row += found.lines
                     if found.wrong is not None:
                         raise _line_error(path, stretch, row, found.wrong, 3 + len(samples))
+                    if threads * sum(sums.nbytes for _, sums in found.bins) > free_bytes(None):
+                        raise MemoryError("the sums of its bins alone")
                     for bins, (numbers, sums) in zip(every, found.bins, strict=False):
                         bins.add(stretch, numbers, sums)
                         ends[stretch.name] = found.end
