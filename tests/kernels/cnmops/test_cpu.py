@@ -2,7 +2,6 @@
 
 import math
 from functools import cache
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from support import golden_cnv
 from support.backends import DEVICES, backend_of, on_host
 from support.golden_cnv import r_model
+from support.model_counts import cohort
 
 from multigpu.kernels.cnmops import Model, ModelError, Result, cpu, numbers, reference
 from multigpu.kernels.normalization import Normalization
@@ -37,16 +37,6 @@ def assert_close(got: Result, expected: Result, what: str = "") -> None:
                 of(got, name), of(expected, name), rtol=1e-9, atol=1e-12, err_msg=f"{what} {name}"
             )
     np.testing.assert_array_equal(of(got, "cn_index"), of(expected, "cn_index"), err_msg=what)
-
-
-def cohort(rng: np.random.Generator, regions: int, samples: int, mean: float = 80) -> Any:
-    """int32 counts: copy numbers of all kinds, regions without reads, and with very few."""
-    copies = rng.choice([1.0, 1.0, 1.0, 1.0, 0.5, 1.5, 2.0, 0.02, 4.0], (regions, samples))
-    counts = rng.poisson(mean * rng.gamma(4, 0.25, (regions, 1)) * copies).astype(np.int32)
-    counts[rng.random(regions) < 0.1] = 0
-    sparse = rng.random(regions) < 0.1
-    counts[sparse] = np.where(rng.random((int(sparse.sum()), samples)) < 0.3, counts[sparse], 0)
-    return counts
 
 
 # ---- R ----------------------------------------------------------------------------------------
@@ -307,106 +297,7 @@ def test_model__a_region_is_the_same_bits_in_whatever_company(backend: Any) -> N
             np.testing.assert_array_equal(of(part, name), of(whole, name)[span])
 
 
-# ---- the same bits everywhere -------------------------------------------------------------------
-
-ON_GPUS = ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
-# Samples and classes: teams of all sizes, with and without empty slots; from 230 × 12 on a team is
-# a block, and densities of 3,100 × 9 are not kept.
-TEAMS = [
-    (2, 3), (3, 12), (4, 5), (5, 9), (8, 10), (9, 9), (13, 4), (15, 9), (16, 9), (17, 7), (23, 12),
-    (31, 11), (33, 9), (47, 3), (50, 9), (64, 9), (69, 8), (70, 12), (200, 9), (230, 12),
-    (90, 40), (285, 9), (300, 9), (1000, 9), (2500, 9), (3100, 9),
-]  # fmt: skip
-
-
-def assert_same(got: Result, expected: Result, what: object = "") -> None:
-    for name in ("level", "alpha", "ini", "sini", "cn_index", "posterior"):
-        if of(expected, name) is not None:
-            np.testing.assert_array_equal(of(got, name), of(expected, name), f"{what} {name}")
-
-
-def counts_of_all_kinds(rng: np.random.Generator, samples: int) -> Any:
-    """float64 whole numbers: ordinary regions, all posteriors 0 or 1, levels that go far, odd ones.
-
-    In the last ones a few samples have thousands of times the reads of the others, so that levels
-    move far from their anchors, and densities the range of float64.
-    """
-    ordinary = [cohort(rng, 4, samples, mean) for mean in (3, 60, 500, 30_000)]
-    wild = rng.integers(0, 10 ** rng.integers(1, 8, (6, 1)), (6, samples))
-    wild[rng.random(wild.shape) < 0.3] = 0
-    wild[:, 0] *= 10
-    return np.concatenate([*ordinary, wild]).astype(np.float64)
-
-
-def models_of(rng: np.random.Generator, classes: int) -> list[Model]:
-    changes = tuple(np.sort(rng.uniform(0.02, 5, classes)).tolist())
-    main = int(rng.integers(classes))
-    more: dict[str, Any] = {"fold_changes": changes, "main": main, "posterior": True}
-    return [
-        Model(**more, min_read_count=float(rng.integers(9))),
-        Model(**more, cycles=int(rng.integers(1, 6)), prior_impact=10.0, min_read_count=1),
-        Model(**more, kind="single", min_read_count=1),
-        Model(**more, kind="reference", prior_impact=3.0, min_read_count=0),
-    ]
-
-
-@pytest.mark.emulated
-@pytest.mark.slow
-@pytest.mark.parametrize("device", ON_GPUS)
-@pytest.mark.parametrize("unit", [True, False], ids=["unit", "coverages"])
-@pytest.mark.parametrize("shape", TEAMS, ids=str)
-def test_model__is_the_same_bits_on_cpu_and_gpu(
-    backend: Any, shape: tuple[int, int], unit: bool
-) -> None:
-    samples, classes = shape
-    rng = np.random.default_rng([samples, classes, unit])
-    for whole, options in product((True, False), models_of(rng, classes)):
-        counts = counts_of_all_kinds(rng, samples)[:: 1 + samples // 400]
-        counts = counts.astype(np.int32) if whole else counts * rng.uniform(0.5, 1.5)
-        cov = np.ones(samples) if unit else rng.uniform(0.6, 1.6, samples)
-        scale = rng.uniform(0.8, 1.2, samples) if rng.random() < 0.7 else None
-        if options.kind == "cohort":
-            given = (counts, cov, options, scale)
-            assert_same(backend.model(*given), cpu.model(*given), options)
-            continue
-        level = cpu.level_of_controls(counts[:, : max(1, samples // 2)])
-        given = (counts, level, cov, options, scale)
-        assert_same(backend.model_against(*given), cpu.model_against(*given), options)
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("device", ON_GPUS)
-@pytest.mark.parametrize("samples", [15, 300])
-def test_model__of_counts_that_arrive_in_pieces(
-    backend: Any, samples: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counts, ones = cohort(np.random.default_rng(22), 30, samples), np.ones(samples)
-    monkeypatch.setitem(backend.upload.__globals__, "PIECE", counts[:7].nbytes)
-    options = Model(posterior=True)
-    assert_same(backend.model(counts, ones, options), cpu.model(counts, ones, options))
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("device", ON_GPUS)
-@pytest.mark.parametrize("whole", [True, False])
-def test_level__is_the_same_bits_on_cpu_and_gpu(backend: Any, whole: bool) -> None:
-    rng = np.random.default_rng(19)
-    for samples in (1, 2, 9, 15, 33):
-        controls = counts_of_all_kinds(rng, samples)
-        controls = controls.astype(np.int32) if whole else controls * 0.7
-        for scale in (None, rng.uniform(0.8, 1.2, samples)):
-            got = on_host(backend.level_of_controls(controls, scale))
-            np.testing.assert_array_equal(got, cpu.level_of_controls(controls, scale))
-
-
-@pytest.mark.gpu
-def test_model__is_the_same_bits_on_cpu_and_gpu_in_a_hundred_thousand_regions() -> None:
-    from multigpu.kernels.cnmops import cuda
-
-    rng = np.random.default_rng(20)
-    for mean in (30.0, 100.0, 2000.0):
-        counts, ones = cohort(rng, 100_000, 15, mean), np.ones(15)
-        assert_same(cuda.model(counts, ones, Model()), cpu.model(counts, ones, Model()), mean)
+# ---- shapes, order, threads -------------------------------------------------------------------
 
 
 def test_log2__is_the_nearest_number() -> None:
@@ -468,23 +359,6 @@ def test_model__of_no_regions(backend: Any) -> None:
     ):
         assert of(got, "sini").shape == (0, 3)
         assert of(got, "lambda").shape == of(got, "alpha").shape
-
-
-@pytest.mark.emulated
-@pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_model__takes_counts_from_the_device(backend: Any) -> None:
-    counts = cohort(np.random.default_rng(18), 20, 4)
-    on_device = backend.cupy.asarray(counts)
-    assert_close(
-        backend.model(on_device, np.ones(4), Model()), reference.model(counts, np.ones(4), Model())
-    )
-    turned = backend.cupy.asarray(np.ascontiguousarray(counts.T)).T
-    for wrong in (backend.cupy.asarray(counts.astype(np.int64)), turned):
-        with pytest.raises(TypeError, match="must be int32 or float64 and C-contiguous"):
-            backend.model(wrong, np.ones(4), Model())
-
-
-# ---- properties -------------------------------------------------------------------------------
 
 
 # ---- bad input ----------------------------------------------------------------------------------
