@@ -139,6 +139,8 @@ def flipped(data: bytes, at: int) -> bytes:
 DAMAGED = {
     "gzip CRC": flipped(gzip.compress(READS), -6),
     "BGZF data": flipped(bgzf(READS), 4000),
+    "BGZF length of the last block": flipped(bgzf(READS), -32),
+    "BGZF length beyond any block's": flipped(bgzf(READS), -30),
     "zstd checksum": flipped(zstd_frame(READS), -2),
 }
 

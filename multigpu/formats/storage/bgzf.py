@@ -7,6 +7,10 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.formats.storage.decompress import (
     BGZF_LARGEST,
@@ -22,27 +26,31 @@ BATCH = 2 << 20  # stored bytes that one thread takes together
 SHORTEST = 26  # bytes of a block: header, no data, checksum and length
 LENGTH = 4  # bytes of the length
 
+Memory = NDArray[np.uint8]
+
 
 class BgzfContent:
     """Content of a BGZF file. What is no BGZF block is read as other gzip data.
 
     Blocks are read and cut here, in order; batches of some dozens of them are decompressed by
-    threads, a few ahead of what is taken.
+    threads, a few ahead of what is taken, into memory that is used again and again: new pages
+    would cost as much as the decompression.
     """
 
     def __init__(self, stream: NamedStream, threads: int) -> None:
         self._stream = stream
         self._pool = ThreadPoolExecutor(threads, "bgzf")
         self._most = threads + 1  # batches in progress
-        self._coming: deque[Future[bytes]] = deque()
-        self._piece = memoryview(b"")
+        self._coming: deque[Future[tuple[Memory, int]]] = deque()
+        self._room = self._piece = np.empty(0, np.uint8)  # of a batch; what is left of it
+        self._free: list[Memory] = []  # rooms of batches that were taken
         self._left = b""  # of what was read, after the last whole block
         self._last = b""  # block
         self._blocks_follow = True
         self._rest: Members | None = None
 
     def readinto(self, out: memoryview) -> int:
-        while not self._piece:
+        while not len(self._piece):
             while self._blocks_follow and len(self._coming) < self._most:
                 self._submit()
             if not self._coming:
@@ -51,12 +59,15 @@ class BgzfContent:
                     self._pool.shutdown(wait=False)
                     self._rest = Members(self._stream, "gzip", self._left, self._last)
                 return self._rest.readinto(out)
+            self._free.append(self._room)
             try:
-                self._piece = memoryview(self._coming.popleft().result())
+                self._room, size = self._coming.popleft().result()
             except Exception as error:
                 raise damage_error(self._stream.path, "gzip", error) from error
+            self._piece = self._room[:size]
         count = min(len(out), len(self._piece))
-        out[:count] = self._piece[:count]
+        # Unlike a memoryview's, this copy lets other threads run.
+        np.copyto(np.frombuffer(out, np.uint8, count), self._piece[:count])
         self._piece = self._piece[count:]
         return count
 
@@ -66,12 +77,13 @@ class BgzfContent:
         room = memoryview(bytearray(left + BATCH))
         room[:left] = self._left
         new = self._stream.readinto(room[left:]) or 0
-        last, stop, good = _whole_blocks(room[: left + new])
+        last, stop, size, good = _whole_blocks(room[: left + new])
         self._blocks_follow = good and new > 0
         self._left = bytes(room[stop : left + new])
         if stop:
             self._last = bytes(room[last:stop])
-            self._coming.append(self._pool.submit(_decompress, room[:stop]))
+            free = self._free.pop() if self._free else self._room[:0]
+            self._coming.append(self._pool.submit(_decompress, room[:stop], size, free))
 
 
 def block_borders(path: str) -> Iterator[tuple[int, int]]:
@@ -100,21 +112,32 @@ def least_content(path: str) -> int:
     return size * content // stored if stored else size
 
 
-def _whole_blocks(stored: memoryview) -> tuple[int, int, bool]:
-    """Return where the last whole block begins and ends, and whether another may follow."""
-    last = stop = 0
+def _whole_blocks(stored: memoryview) -> tuple[int, int, int, bool]:
+    """Return where the last whole block begins and ends, and whether another may follow.
+
+    Before the last one, the bytes that all whole blocks hold.
+    """
+    last = stop = content = 0
     while len(stored) - stop >= HEADER:
-        size = bgzf_size(bytes(stored[stop : stop + HEADER]))
-        if size is None or size < SHORTEST:
-            return last, stop, False
-        if stop + size > len(stored):
+        size = bgzf_size(bytes(stored[stop : stop + HEADER])) or 0
+        if size >= SHORTEST and stop + size > len(stored):
             break
-        last, stop = stop, stop + size
-    return last, stop, True
+        length = int.from_bytes(stored[stop + size - LENGTH : stop + size], "little")
+        if size < SHORTEST or length > BGZF_LARGEST:
+            return last, stop, content, False
+        last, stop, content = stop, stop + size, content + length
+    return last, stop, content, True
 
 
-def _decompress(blocks: memoryview) -> bytes:
-    from isal import igzip
+def _decompress(blocks: memoryview, size: int, room: Memory) -> tuple[Memory, int]:
+    """Return memory with the content of blocks, this room if it is enough, and their bytes."""
+    from isal.isal_zlib import _GzipReader  # the class under `igzip.open`
 
-    content: bytes = igzip.decompress(blocks)  # type: ignore[no-untyped-call]
-    return content
+    room = room if size <= len(room) else np.empty(size, np.uint8)
+    reader: Any = _GzipReader(blocks, len(blocks))  # type: ignore[arg-type]
+    count = 0
+    while count < size and (more := reader.readinto(room[count:size])):
+        count += more
+    if reader.readinto(bytearray(1)):  # which looks at the last checksum, too
+        raise OSError("a block is longer than it says")
+    return room, count
