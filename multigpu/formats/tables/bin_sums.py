@@ -7,6 +7,7 @@ their chromosome, so that a gap makes bins of fewer lines; one without lines is 
 
 import mmap
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -53,13 +54,17 @@ def read_bin_sums(path: str, sizes: Sequence[int], chosen: Collection[str], keep
             samples = read_header(path, file)
             if not chosen:
                 check_room(path, file, len(samples), sum(1 / size for size in sizes))
-            every = [_Bins(size) for size in sizes]
-            stretches, ends = _stretches(path, file, chosen), dict[str, int]()
-            tasks = (pool.submit(_sum_stretch, each, len(samples), sizes) for each in stretches)
+            every, sums_of = [_Bins(size) for size in sizes], _Summer(len(samples), sizes)
+            rooms, ends = list[bytearray](), dict[str, int]()
+            stretches = _stretches(path, file, chosen, rooms)
+            tasks = (pool.submit(sums_of.stretch, each) for each in stretches)
             with closing(ReadAhead(tasks, threads)) as ahead:
-                row = 1
+                row, room = 1, bytearray()
                 for found in (task.result() for task in ahead):
                     stretch = found.stretch
+                    if stretch.room is not room:  # all of the one before is summed
+                        rooms.append(room)
+                        room = stretch.room
                     if stretch.start < ends.get(stretch.name, 0):
                         raise InputError(path, NO_BIN, f"row {row}")
                     row += found.lines
@@ -91,7 +96,10 @@ def read_samples(path: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _LineStretch:
-    """Lines of one chromosome; origin and width of its grid, start of the first line, in bases."""
+    """Lines of one chromosome, and the memory in which they lie, with others perhaps.
+
+    origin, width, start  of its grid, and of the first line, in bases
+    """
 
     is_chosen: bool
     name: str
@@ -99,20 +107,29 @@ class _LineStretch:
     width: int
     start: int
     text: memoryview
+    room: bytearray
 
 
-def _stretches(path: str, file: BufferedReader, chosen: Collection[str]) -> Iterator[_LineStretch]:
-    """Yield all lines. Raises InputError for a chromosome in two places."""
+def _stretches(
+    path: str, file: BufferedReader, chosen: Collection[str], rooms: list[bytearray]
+) -> Iterator[_LineStretch]:
+    """Yield all lines. Raises InputError for a chromosome in two places.
+
+    rooms  memory that is free again: new pages would take as long as the sums
+    """
     grids: dict[str, tuple[int, int]] = {}
     before, left, is_last = "", b"", False
     while not is_last:
-        text = bytearray(len(left) + BLOCK)
+        text = rooms.pop() if rooms else bytearray()
+        if len(text) <= len(left) + BLOCK:
+            text = bytearray(len(left) + BLOCK + 1)  # and a newline
         text[: len(left)] = left
-        count = len(left) + file.readinto(memoryview(text)[len(left) :])
-        if is_last := count < len(text):
+        count = len(left) + file.readinto(memoryview(text)[len(left) : -1])
+        if is_last := count < len(text) - 1:
             text[count:] = b"" if not count or text[count - 1] == ord("\n") else b"\n"
-        stop = text.rfind(b"\n") + 1
-        left = bytes(text[stop:])
+            count = len(text)
+        stop = text.rfind(b"\n", 0, count) + 1
+        left = bytes(text[stop:count])
         for begin, end in _chromosomes(text, stop):
             line = bytes(text[begin : text.find(b"\n", begin)])
             fields = [*line.split(b"\t", 3), b"", b""]
@@ -128,7 +145,8 @@ def _stretches(path: str, file: BufferedReader, chosen: Collection[str]) -> Iter
             if not is_chosen and grids.keys() >= {*chosen}:
                 return  # what is chosen was before
             origin, width = grids.setdefault(name, (start, max(1, border - start)))
-            yield _LineStretch(is_chosen, name, origin, width, start, memoryview(text)[begin:end])
+            lines = memoryview(text)[begin:end]
+            yield _LineStretch(is_chosen, name, origin, width, start, lines, text)
 
 
 def _chromosomes(text: bytearray, stop: int) -> Iterator[tuple[int, int]]:
@@ -164,28 +182,46 @@ class _StretchSums:
     wrong: bytes | None
 
 
-def _sum_stretch(stretch: _LineStretch, samples: int, sizes: Sequence[int]) -> _StretchSums:
-    text = np.frombuffer(stretch.text, np.uint8)
-    if not stretch.is_chosen:
-        return _StretchSums(stretch, [], int(np.count_nonzero(text == ord("\n"))), 0, None)
-    room = len(sizes), len(text) // (2 * samples) + 1  # lines at most: a byte and a tab a count
-    numbers, sums = np.empty(room, np.int64), np.empty((*room, samples), np.int32)
-    used, line = np.zeros(len(sizes), np.int64), np.empty(samples, np.int32)
-    grid = stretch.origin, stretch.width, LARGEST // max(sizes)  # so that no sum is too large
-    where = stretch.start, np.array(sizes, np.int64)
-    lines, end, wrong = sum_lines(text, grid, *where, line, numbers, sums, used)
-    bad = None if wrong < 0 else bytes(stretch.text[wrong:]).partition(b"\n")[0]
-    # Copies: the rows that are not used, most of them, need not stay in memory.
-    counts = used.tolist()
-    bins = [(numbers[k, :n].copy(), _mapped(sums[k, :n])) for k, n in enumerate(counts)]
-    return _StretchSums(stretch, bins, lines, end, bad)
+class _Summer:
+    """Sums of stretches of so many samples, for each size of bins; every thread has its memory."""
+
+    def __init__(self, samples: int, sizes: Sequence[int]) -> None:
+        self._samples, self._sizes = samples, np.array(sizes, np.int64)
+        self._thread = threading.local()
+
+    def stretch(self, stretch: _LineStretch) -> _StretchSums:
+        """Return the sums of a stretch."""
+        text, samples, sizes = np.frombuffer(stretch.text, np.uint8), self._samples, self._sizes
+        if not stretch.is_chosen:
+            return _StretchSums(stretch, [], int(np.count_nonzero(text == ord("\n"))), 0, None)
+        numbers, sums = self._room(len(text) // (2 * samples) + 1)  # a byte and a tab a count
+        used, line = np.zeros(len(sizes), np.int64), np.empty(samples, np.int32)
+        # So that no sum is too large.
+        grid = stretch.origin, stretch.width, LARGEST // int(sizes.max())
+        found = sum_lines(text, grid, stretch.start, sizes, line, numbers, sums, used)
+        lines, end, wrong = found
+        bad = None if wrong < 0 else bytes(stretch.text[wrong:]).partition(b"\n")[0]
+        counts = used.tolist()
+        bins = [(numbers[k, :n].copy(), _mapped(sums[k, :n])) for k, n in enumerate(counts)]
+        return _StretchSums(stretch, bins, lines, end, bad)
+
+    def _room(self, lines: int) -> tuple[Places, NDArray[np.int32]]:
+        """Return memory for the numbers of bins and for their sums, one for each line at most."""
+        mine = self._thread
+        if not hasattr(mine, "numbers") or mine.numbers.shape[1] < lines:
+            room = len(self._sizes), lines
+            mine.numbers = np.empty(room, np.int64)
+            mine.sums = np.empty((*room, self._samples), np.int32)
+        return mine.numbers, mine.sums
 
 
 def _mapped(rows: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return a copy whose memory the system has again once it is dropped; others Python keeps."""
     if rows.nbytes < LEAST_MAPPED:
         return rows.copy()
-    found = np.frombuffer(mmap.mmap(-1, rows.nbytes), np.int32).reshape(rows.shape)
+    memory = mmap.mmap(-1, rows.nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_HUGEPAGE)
+    found = np.frombuffer(memory, np.int32).reshape(rows.shape)
     found[:] = rows
     return found
 
