@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, datetime
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -63,7 +63,8 @@ def _add(found: blake2b, value: Any) -> None:
 def _hash_pieces(piece: Callable[[int], Any], size: int) -> bytes:
     """Return the digests of pieces of some bytes, which several threads take and hash."""
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        hashed = pool.map(lambda at: blake2b(piece(at)).digest(), range(0, size, PIECE))
+        # Which processors have instructions for: twice as fast.
+        hashed = pool.map(lambda at: sha256(piece(at)).digest(), range(0, size, PIECE))
         return b"".join(hashed)
 
 
