@@ -31,9 +31,11 @@ def upload(array: NDArray[Any]) -> tuple[Any, Iterable[tuple[int, int]]]:
 
     What is queued on the current stream once a span (begin, stop) is yielded finds its rows there.
     """
-    if array.nbytes <= PIECE:
-        return cupy.asarray(array), [(0, len(array))]
     there = cupy.empty(array.shape, array.dtype)
+    if array.nbytes <= PIECE:
+        # Not `asarray`, which copies to page-locked memory first and keeps a block of every size.
+        there.set(array, stream=cupy.cuda.get_current_stream())
+        return there, [(0, len(array))]
     return there, _copy_pieces(array, there)
 
 

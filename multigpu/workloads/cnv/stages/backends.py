@@ -104,12 +104,13 @@ class CudaBackend(KernelBackend):
 
         from multigpu.kernels.cnmops import cuda as modeller
         from multigpu.kernels.device.pinned import pinned
+        from multigpu.kernels.device.upload import upload
         from multigpu.kernels.hmm import cuda as markov
         from multigpu.kernels.normalization import cuda as normalizer
         from multigpu.kernels.segmentation import cuda as segmenter
 
         self.use(normalizer, modeller, segmenter, markov)
-        self._cupy, self._pinned = cupy, pinned
+        self._cupy, self._pinned, self._upload = cupy, pinned, upload
         self._gpu, self._largest = gpu, free_bytes // LARGEST_SHARE
         self._thread = threading.local()
         self._staging = Staging(pinned)
@@ -128,9 +129,9 @@ class CudaBackend(KernelBackend):
         cupy = self._cupy
         if isinstance(array, cupy.ndarray):
             return array
-        # Not `asarray`, which copies to page-locked memory first and keeps a block of every size.
-        there = cupy.empty(array.shape, array.dtype)
-        there.set(array, stream=cupy.cuda.get_current_stream())
+        there, spans = self._upload(np.ascontiguousarray(array))
+        for _ in spans:  # as they arrive
+            pass
         return there
 
     def put_or_keep(self, array: Any) -> Any:
