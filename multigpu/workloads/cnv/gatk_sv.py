@@ -140,7 +140,7 @@ class BatchJob(CnvJob):
 
     def calls(self, scratch: Path | None = None) -> dict[tuple[CallSet, str], BatchCalls]:
         """Run the job; return the calls of each set and type."""
-        parts = self._run(KeptResults(), scratch)
+        parts = self._run(KeptResults(copies=False), scratch)
         del self.values
         self.notes += notes_by_chromosome(parts)
         segments = join_segments(parts)

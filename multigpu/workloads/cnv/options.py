@@ -81,11 +81,13 @@ class KeptResults:
     matrices    names of the matrices
     store       Zarr store to which workers write them; None: they are kept in memory
     track_step  regions a point in the plots of samples; 0: no tracks are kept
+    copies      whether copies of all samples in each CNV are kept
     """
 
     matrices: tuple[str, ...] = ()
     store: Path | None = None
     track_step: int = 0
+    copies: bool = True
 
 
 def _thresholds(value: Any) -> tuple[float, ...]:

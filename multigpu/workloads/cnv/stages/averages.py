@@ -7,7 +7,7 @@ import numpy as np
 from multigpu.workloads.cnv.records import Floats, Rows, Spans
 from multigpu.workloads.cnv.results.intervals import rows_of_spans
 
-ROWS_AT_A_TIME = 1 << 16  # rows whose values are held together; a longer span comes alone
+ROWS_AT_A_TIME = 1 << 12  # rows whose values are held together; a longer span comes alone
 
 
 def inner_averages(

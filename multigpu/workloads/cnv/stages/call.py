@@ -76,10 +76,11 @@ class _Calls:
         regions = cnvs.first, cnvs.stop
         if self.options.model != "single":
             regions = union(*regions, self.chromosome.breaks(self.options.max_gap))
+        kept = slice(None if self.kept.copies else 0)
         return CnvPart(
             segments=segments,
-            classes=classes,
-            usual=self.chromosome.usual_copies(cnvs.start, cnvs.end),
+            classes=classes[kept],
+            usual=self.chromosome.usual_copies(cnvs.start[kept], cnvs.end[kept]),
             regions=self._region_table(regions, self._fractional(regions)),
             robust=self._robust_regions(cnvs),
             tracks=self._tracks(),
