@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.hmm import ExpectedCounts, SampleModel
+from multigpu.kernels.hmm.levels import likeliest_copies, likelihoods
 from multigpu.kernels.hmm.types import LEAST_DISPERSION, LEAST_MEAN, NORMAL_MAD
-from multigpu.workloads.cnv.records import Floats, Mask, Rows
+from multigpu.workloads.cnv.records import Copies, Floats, Mask, Rows
 from multigpu.workloads.cnv.samples.reference_samples import LEAST_SPREAD
 
 LEAST_SAMPLES = 5
@@ -36,19 +37,6 @@ LEAST_BLOCKS = 50  # that tell how much their depths vary: of those, 95 % within
 LEAST_LEVEL = 0.05  # of the usual depth: below it nothing is told
 CANDIDATES = np.array([1 / 2, 2 / 3, 1.0, 4 / 3, 2.0])  # levels of two copies by the median one
 COPIES = np.arange(5)
-SHARES = np.array([0.03, 0.5, 1.0, 1.5, 2.0])  # of the depth of two copies, with these copies
-LEAST_SHARE = 0.3  # whose noise depths have without a copy, too
-# Shares of these copies, by Hardy and Weinberg, where a loss or a gain is rare, on 3 of 10
-# chromosomes, or on 7 of 10; and how unlikely such regions are, in nats.
-PATTERNS = np.log([
-    [0.01, 0.05, 0.88, 0.05, 0.01],
-    [0.15, 0.45, 0.38, 0.01, 0.01],
-    [0.01, 0.01, 0.38, 0.45, 0.15],
-    [0.48, 0.42, 0.08, 0.01, 0.01],
-    [0.01, 0.01, 0.08, 0.42, 0.48],
-])  # fmt: skip
-UNLIKELY = np.array([0.0, 1.0, 1.0, 2.0, 2.0])
-OUTLIER = 12.0  # nats by which a sample counts against a level at most
 CLUSTERED = 5.0  # nats by which multiples of a level explain samples better than one cluster
 BATCH = 3.0  # times as large as noise are squared differences between batches elsewhere
 BATCH_SIZE = 3  # samples at least
@@ -57,7 +45,6 @@ SURE = 3.0  # nats by which one level is better than all others
 ONE_LEVEL = 1.2  # factor within which levels are the same
 NONE_LEFT = 0.05  # copies, in place of none
 TINY = 1e-9
-AT_A_TIME = 1024  # blocks to which levels are fitted, as many of them are tried
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -156,27 +143,26 @@ class _Blocks:
         width = int(np.clip(np.ceil(READS / max(usual, 1.0)), *ROWS))
         first = _first_rows(breaks, width)
         border = np.append(first, len(counts))
-        depths = np.add.reduceat(counts, first, axis=0).astype(np.float64)
-        depths /= np.diff(border)[:, None]  # in place: it is large
-        depths /= sizes
-        typical = np.median(depths, axis=1)
+        depths = _sums_of_rows(counts, border) / np.diff(border)[:, None]
+        depths /= sizes  # in place: it is large
         few = max(FEWEST, int(np.ceil(CARRIERS * len(sizes))))
-        ordered = np.partition(depths, (few - 1, len(sizes) - few), axis=1)
+        low, high = (len(sizes) - 1) // 2, len(sizes) // 2  # the median
+        ordered = np.partition(depths, sorted({few - 1, low, high, len(sizes) - few}), axis=1)
+        typical = (ordered[:, low] + ordered[:, high]) / 2
         found = ordered[:, -few] > APART * ordered[:, few - 1]
         found &= ordered[:, -few] > LEAST_LEVEL * np.exp(elsewhere[0])
         if not found.any():
             return None
-        alike = depths[~found & (typical > 0)]
-        off = np.abs(alike / np.median(alike, axis=1, keepdims=True) - 1)
+        alike = ~found & (typical > 0)
+        relative = depths[alike] / typical[alike, None]
+        off = np.abs(relative - 1)
         noise = max(NORMAL_MAD * float(np.median(off)) if len(off) else 0.0, LEAST_NOISE)
         middle, spread = elsewhere
         told = np.log(typical[~found & (typical > LEAST_LEVEL * np.exp(middle))])
         if len(told) >= LEAST_BLOCKS:  # blocks are more alike than regions
             own = float(np.quantile(np.abs(told - middle), 0.95)) / 2
             spread = min(spread, max(own, LEAST_SPREAD))
-        apart = np.split(depths[found], range(AT_A_TIME, int(found.sum()), AT_A_TIME))
-        fitted = zip(*(_levels(part, noise, (middle, spread)) for part in apart), strict=True)
-        level, copies, unsure, is_clustered = map(np.concatenate, fitted)
+        level, copies, unsure, is_clustered = _levels(depths[found], noise, (middle, spread))
         most = (copies[:, :, None] == COPIES).mean(axis=1).max(axis=1)
         common = is_clustered & ((copies != 2).mean(axis=1) >= COMMON)
         there, here = (
@@ -184,7 +170,7 @@ class _Blocks:
             for x in (level, np.maximum(typical[found], TINY))
         )
         common &= (most < MAJORITY) | (here - there > DEPTH_SAYS)
-        common[common] = ~_are_batches(copies[common], alike, noise)
+        common[common] = ~_are_batches(copies[common], relative.T.copy(), noise)
         return cls(
             counts=counts,
             sizes=sizes,
@@ -255,9 +241,23 @@ def _first_rows(breaks: Mask, width: int) -> Rows:
     return np.concatenate(parts)
 
 
+def _sums_of_rows(counts: NDArray[Any], border: Rows) -> NDArray[Any]:
+    """Return [blocks, samples]: sums of the rows between borders, most of them equally far apart.
+
+    Ten times as fast as `np.add.reduceat`.
+    """
+    width = np.diff(border)
+    changes = np.flatnonzero(np.diff(width, prepend=0, append=0))
+    sums = [
+        counts[border[a] : border[b]].reshape(b - a, width[a], -1).sum(axis=1)
+        for a, b in pairwise(changes.tolist())
+    ]
+    return np.concatenate(sums)
+
+
 def _levels(
     depths: Floats, noise: float, elsewhere: tuple[float, float]
-) -> tuple[Floats, NDArray[np.intp], Mask, Mask]:
+) -> tuple[Floats, Copies, Mask, Mask]:
     """Return the depth of two copies, and copies, of float64[blocks, samples].
 
     Besides, whether another level is nearly as good, and whether multiples of half of the level
@@ -266,8 +266,8 @@ def _levels(
     # Between two clusters of samples the median may be neither's: both ends of the middle count.
     ends = np.quantile(depths, [0.1, 0.25, 0.5, 0.75, 0.9], axis=1)
     levels = np.concatenate([np.maximum(each * CANDIDATES[:, None], TINY) for each in ends])
-    fits = [_fit(depths, level, noise) for level in levels]
-    likely = np.array([fit[0] for fit in fits])
+    usual = np.maximum(ends[2], ends[4] / 2)
+    likely = likelihoods(depths, levels, usual, noise)
     middle, spread = elsewhere
     scores = likely - (np.log(levels) - middle) ** 2 / (2 * spread**2)
     best, blocks = scores.argmax(axis=0), np.arange(len(depths))
@@ -276,7 +276,7 @@ def _levels(
     rivals = np.where(other, scores, -np.inf).max(axis=0)
     width = np.maximum(depths.std(axis=1), noise * level)
     one_cluster = -depths.shape[1] * (np.log(width) + 0.5)
-    copies = np.array([fit[1] for fit in fits])[best, blocks]
+    copies = likeliest_copies(depths, level, usual, noise)
     is_clustered = likely[best, blocks] - one_cluster > CLUSTERED
     is_clustered[is_clustered] = [
         *map(_are_apart, *(x[is_clustered] for x in (depths, copies, level)))
@@ -284,53 +284,43 @@ def _levels(
     return level, copies, scores[best, blocks] - rivals < SURE, is_clustered
 
 
-def _are_batches(copies: NDArray[np.intp], others: Floats, noise: float) -> Mask:
+def _are_batches(copies: Copies, others: Floats, noise: float) -> Mask:
     """Return whether samples with most and with fewest copies differ in other blocks, too.
 
     So do batches of samples, in all blocks a little, and by chance a lot in some.
 
     copies  of samples in blocks, [blocks, samples]
-    others  float64[others, samples]: depths in blocks where samples are alike
-    noise   of these depths, relative
+    others  float64[samples, others]: relative depths in blocks where samples are alike
+    noise   of these depths
     """
     found = np.zeros(len(copies), np.bool_)
-    if not len(others) or not len(copies):
+    if not others.size or not len(copies):
         return found
-    depths = others / np.median(others, axis=1, keepdims=True)
-    limit = max(BATCH, 1 + 4 * np.sqrt(2 / len(others)))
+    limit = max(BATCH, 1 + 4 * np.sqrt(2 / others.shape[1]))
     for k, each in enumerate(copies):
         values, number = np.unique(each, return_counts=True)
         values = values[number >= BATCH_SIZE]
         if len(values) > 1:
             low, high = (each == value for value in (values[0], values[-1]))
-            off = depths[:, high].mean(axis=1) - depths[:, low].mean(axis=1)
+            off = others[high].mean(axis=0) - others[low].mean(axis=0)
             usual = noise**2 * (1 / high.sum() + 1 / low.sum())
             found[k] = (off**2).mean() > limit * usual
     return found
 
 
-def _are_apart(depths: Floats, copies: NDArray[np.intp], level: float) -> bool:
+def _are_apart(depths: Floats, copies: Copies, level: float) -> bool:
     """Return whether there is room between the depths of samples with one copy more or less."""
     parts = [depths[copies == number] for number in COPIES]
-    for lower, upper in pairwise(parts):
-        if min(len(lower), len(upper)) >= FEWEST:
-            room = np.quantile(upper, 0.1) - np.quantile(lower, 0.9)
-            if room < ROOM * level / 2:
-                return False
-    return True
+    return all(
+        _quantile(upper, 0.1) - _quantile(lower, 0.9) >= ROOM * level / 2
+        for lower, upper in pairwise(parts)
+        if min(len(lower), len(upper)) >= FEWEST
+    )
 
 
-def _fit(depths: Floats, level: Floats, noise: float) -> tuple[Floats, NDArray[np.intp]]:
-    """Return how well a level of two copies explains the samples of each block.
-
-    That is float64[blocks], the log-likelihood with the best of the patterns; and the likeliest
-    copies, [blocks, samples].
-    """
-    # The same at one depth, whatever the level.
-    usual = np.maximum(np.median(depths, axis=1), np.quantile(depths, 0.9, axis=1) / 2)
-    usual = np.sqrt(usual * level)[:, None, None]
-    deviation = noise * np.sqrt(np.maximum(SHARES, LEAST_SHARE)) * np.maximum(usual, TINY)
-    off = (depths[:, :, None] - SHARES * level[:, None, None]) / deviation
-    logs = -np.minimum(off**2 / 2, OUTLIER) - np.log(deviation)
-    patterns = [(logs + each).max(axis=2).sum(axis=1) for each in PATTERNS]
-    return (np.array(patterns) - UNLIKELY[:, None]).max(axis=0), logs.argmax(axis=2)
+def _quantile(values: Floats, share: float) -> float:
+    """Return what `np.quantile` does, in a twentieth of the time for a few values."""
+    ordered, place = np.sort(values), share * (len(values) - 1)
+    first = int(place)
+    low, high = ordered[first], ordered[min(first + 1, len(values) - 1)]
+    return float(low + (high - low) * (place - first))
