@@ -25,7 +25,8 @@ KIND, VERSION = "multigpu cohort", 1
 NO_COHORT = "is no cohort: `multigpu cohort build` makes one"
 ENTRY = "zarr.json"  # by which a folder is known as a store
 CHUNK = "counts/c/{}/0"  # the file with the counts of a sample
-TOGETHER = 16  # samples that a thread reads before it turns them into columns
+# Samples that a thread reads before it turns them into columns: at most, at least.
+TOGETHER, LEAST_TOGETHER = 16, 4
 DIMENSIONS = {
     "sample": ("sample",),
     "chromosome": ("chromosome",),
@@ -113,12 +114,15 @@ class CountsStore:
         numbers = range(len(self.samples)) if chosen is None else chosen
         values: Values = empty((len(self.regions), len(numbers)), self.dtype)
 
+        threads = len(os.sched_getaffinity(0))
+        together = max(LEAST_TOGETHER, min(TOGETHER, len(numbers) // threads))
+
         def place(first: int) -> None:
-            here = slice(first, first + TOGETHER)
+            here = slice(first, first + together)
             values[:, here] = np.array([self.read("counts", number) for number in numbers[here]]).T
 
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            list(pool.map(place, range(0, len(numbers), TOGETHER)))
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(place, range(0, len(numbers), together)))
         return Counts(self.regions, tuple(self.samples[number] for number in numbers), values)
 
 
