@@ -38,7 +38,7 @@ from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
-from multigpu.workloads.cnv.stages.model import model_options
+from multigpu.workloads.cnv.stages.cnmops import model_options
 
 BM_A = {"regions": 6_904_726, "samples": 15, "chromosomes": 24}  # of the thesis on gcn.MOPS
 R_SHAPE = {"regions": 60_000, "samples": 15, "chromosomes": 1}

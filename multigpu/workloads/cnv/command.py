@@ -80,9 +80,8 @@ def _call_batch(
     request: CnvRequest, outputs: CnvOutput, reporting: Reporting, **settings: Any
 ) -> None:
     """Call a batch of GATK-SV, write its BED files, and print the notes and a line about them."""
-    from multigpu.workloads.cnv.gatk_sv import open_batch
+    from multigpu.workloads.cnv.gatk_sv import open_batch, write_batch
     from multigpu.workloads.cnv.output import folder
-    from multigpu.workloads.cnv.output.gatk_sv import write_batch
 
     wanted = [name for name in sorted(outputs.given - {"output"}) if getattr(outputs, name)]
     for name in [*wanted, *(["summary"] if reporting.summary else [])]:

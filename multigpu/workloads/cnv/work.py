@@ -26,11 +26,10 @@ from multigpu.workloads.cnv.records import CnvPart
 from multigpu.workloads.cnv.stages.backends import KernelBackend, open_backend
 from multigpu.workloads.cnv.stages.call import Call
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, Columns, NotComparable, Stage
+from multigpu.workloads.cnv.stages.cnmops import RunModel, Segment
 from multigpu.workloads.cnv.stages.counts_source import CountsSource
 from multigpu.workloads.cnv.stages.hmm import ExpectCounts, FindPaths, with_common_regions
-from multigpu.workloads.cnv.stages.model import RunModel
 from multigpu.workloads.cnv.stages.normalize import Normalize, zero_fractions
-from multigpu.workloads.cnv.stages.segment import Segment
 
 
 @dataclass(eq=False, kw_only=True)

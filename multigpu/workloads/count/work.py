@@ -7,13 +7,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place, Session
+from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.files import AlignmentFile, reads
 from multigpu.formats.alignments.regions import Regions
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.cpu import Counter
 from multigpu.kernels.counting.types import Counting, Reads
 from multigpu.run.fitness import Expected, require
-from multigpu.workloads.count.plan import CountSpan
+
+
+@dataclass(frozen=True)
+class CountSpan:
+    """A piece of an alignment file.
+
+    file     number of the file
+    stretch  records of it
+    """
+
+    file: int
+    stretch: Stretch
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -119,3 +131,17 @@ class CountSession(Session[CountSpan, CountPart]):
     def finish(self, loaded: LoadedReads, computed: CountPart) -> CountPart:
         """Return what was counted."""
         return computed
+
+
+def counted_ranges(regions: Regions, references: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Return where the first region of each reference begins and its last one ends, in bases.
+
+    references  numbers of the references that the chromosomes of the regions stand for
+    """
+    return {
+        references[regions.chrom[rows.start]]: (
+            int(regions.start[rows].min()),
+            int(regions.end[rows].max()),
+        )
+        for rows in regions.blocks
+    }

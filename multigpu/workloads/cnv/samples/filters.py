@@ -1,17 +1,17 @@
-"""Regions of a cohort before the calls: neighbours are joined, and regions left out."""
+"""Regions of a cohort before the calls: they are named, neighbours joined, and some left out."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from multigpu.errors import UsageError, option
+from multigpu.errors import InputError, UsageError, option
 from multigpu.formats.alignments.files import renamed_as
 from multigpu.formats.alignments.regions import Regions, read_bed
 from multigpu.formats.alignments.tracks import track_means
 from multigpu.formats.tables.counts import LARGEST, Counts, Values
 from multigpu.workloads.cnv.records import Floats, Mask, Rows
 from multigpu.workloads.cnv.request import CnvRequest
-from multigpu.workloads.cnv.results.intervals import touch, union
+from multigpu.workloads.cnv.results.intervals import overlaps, touch, union
 
 LEAST_MAPPABILITY = 0.5  # below it most reads of a region may be of other places
 
@@ -126,3 +126,33 @@ def _sums(values: Values, first: Rows) -> Values:
     is_whole = values.dtype == np.int32 and most <= LARGEST
     found: Values = np.add.reduceat(values, first, axis=0, dtype="i4" if is_whole else "f8")
     return found
+
+
+def name_regions(regions: Regions, path: str, rename: bool) -> Regions:
+    """Return the regions with the names that a BED file or an interval list has for them.
+
+    A region has the names of all regions of the file that share a base with it, with commas between
+    them; only its own where the file has the very same regions.
+
+    rename  whether names of chromosomes that differ by `chr` are the same
+
+    Raises InputError where the file has no names for other regions, or shares no base with them.
+    """
+    named, _ = read_bed(path)
+    named = renamed_as(named, regions) if rename else named
+    if regions.first_difference(named) is None:
+        return replace(regions, genes=named.genes or regions.genes)
+    if not named.genes:
+        raise InputError(path, "its regions have no names: column 4 of a BED file is for these")
+    found: list[dict[str, None]] = [{} for _ in range(len(regions))]
+    blocks = regions.by_name()
+    for name, theirs in named.by_name().items():
+        ours = blocks.get(name, slice(0, 0))
+        here = (named.start[theirs], named.end[theirs], regions.start[ours], regions.end[ours])
+        for region, other in overlaps(*here):
+            for row, gene in sorted(zip(region.tolist(), other.tolist(), strict=True)):
+                found[ours.start + row][named.genes[theirs.start + gene]] = None
+    genes = tuple(",".join(filter(None, each)) for each in found)
+    if not any(genes):
+        raise InputError(path, "none of its names are of regions that the counts have")
+    return replace(regions, genes=genes)

@@ -19,7 +19,7 @@ from multigpu.formats.tables.counts_zarr import CountsStore, is_store
 from multigpu.formats.tables.file_lists import COUNTS, ListedFile, list_files
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.options import estimate_count_bytes
-from multigpu.workloads.cnv.samples.genes import name_regions
+from multigpu.workloads.cnv.samples.filters import name_regions
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
