@@ -71,10 +71,7 @@ def evidence(
 
 
 def expect(
-    counts: NDArray[Any],
-    model: SampleModel,
-    inside: Any = None,
-    threads: int = 1,
+    counts: NDArray[Any], model: SampleModel, inside: Any = None, threads: int = 1
 ) -> ExpectedCounts:
     """Return what `reference.expect` does."""
     counts, inside = usable(counts), rows_inside(inside, len(counts))

@@ -14,12 +14,7 @@ from numpy.typing import NDArray
 from multigpu.kernels.device.launch import POINTER, launch, launch_blocks, struct, usable
 from multigpu.kernels.device.sources import source
 from multigpu.kernels.hmm.cpu import emissions_of
-from multigpu.kernels.hmm.types import (
-    STATES,
-    ExpectedCounts,
-    SampleModel,
-    rows_inside,
-)
+from multigpu.kernels.hmm.types import STATES, ExpectedCounts, SampleModel, rows_inside
 
 THREADS = 128
 BLOCK = 128  # regions, as in paths.cu

@@ -27,10 +27,7 @@ def _typical_reach(start: NDArray[np.int64], end: NDArray[np.int64]) -> float:
 
 
 def moves(
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    regions: int,
-    max_gap: int | None = None,
+    start: NDArray[np.int64], end: NDArray[np.int64], regions: int, max_gap: int | None = None
 ) -> Scores:
     """Return int32[regions, 3]: scores (1/1024 nat) of the ways into each region of a chromosome.
 

@@ -25,14 +25,7 @@ from multigpu.kernels.rotation.bounds import (
 )
 from multigpu.kernels.rotation.memory import MOST_LIGANDS, MOST_SCORES
 from multigpu.kernels.rotation.rotations import EulerRotations, ListedRotations
-from multigpu.kernels.rotation.types import (
-    PENALTY,
-    Field,
-    Ligands,
-    Poses,
-    PoseSearch,
-    split,
-)
+from multigpu.kernels.rotation.types import PENALTY, Field, Ligands, Poses, PoseSearch, split
 
 THREADS = 256
 WARPS = THREADS // 32

@@ -51,13 +51,7 @@ from multigpu.kernels.rotation.memory import (
 )
 from multigpu.kernels.rotation.rotations import Indices
 from multigpu.kernels.rotation.thinning import cross_moments, thinned
-from multigpu.kernels.rotation.types import (
-    PENALTY,
-    Field,
-    Ligands,
-    Poses,
-    PoseSearch,
-)
+from multigpu.kernels.rotation.types import PENALTY, Field, Ligands, Poses, PoseSearch
 from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of, rounding
 
 THREADS = 64

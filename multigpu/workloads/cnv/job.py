@@ -33,13 +33,7 @@ from multigpu.workloads.cnv.notes import (
 )
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, copy_number_lanes
 from multigpu.workloads.cnv.plan import CnvPlan, CnvSpan, Shape, plan_memory, plan_spans
-from multigpu.workloads.cnv.records import (
-    JOURNAL_CLASSES,
-    CnvPart,
-    Floats,
-    Genotypes,
-    SampleFacts,
-)
+from multigpu.workloads.cnv.records import JOURNAL_CLASSES, CnvPart, Floats, Genotypes, SampleFacts
 from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.results.result import CnvResult, join_regions, join_segments
 from multigpu.workloads.cnv.samples.cohort import Cohort, check_counts

@@ -29,10 +29,7 @@ from multigpu.workloads.cnv.samples.cohort import Cohort, check_counts, check_sa
 from multigpu.workloads.cnv.samples.corrections import correct, with_gc_column, with_gc_of_bed
 from multigpu.workloads.cnv.samples.filters import FilteredRegions, filter_regions
 from multigpu.workloads.cnv.samples.genomes import chromosome_lengths, find_genome
-from multigpu.workloads.cnv.samples.inputs import (
-    check_counting,
-    counting_of_cohort,
-)
+from multigpu.workloads.cnv.samples.inputs import check_counting, counting_of_cohort
 from multigpu.workloads.cnv.samples.noise import preset_notes
 from multigpu.workloads.cnv.samples.reference_samples import nearest_controls
 from multigpu.workloads.cnv.samples.sex import cohort_coverage

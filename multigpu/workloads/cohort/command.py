@@ -8,12 +8,7 @@ import click
 from multigpu.run.command import Reporting, Summary, answer, command_of, number_of
 from multigpu.run.options import RunOptions
 from multigpu.run.values import StrPath
-from multigpu.workloads.cohort.request import (
-    AddRequest,
-    BuildRequest,
-    CohortRequest,
-    RemoveRequest,
-)
+from multigpu.workloads.cohort.request import AddRequest, BuildRequest, CohortRequest, RemoveRequest
 from multigpu.workloads.count.command import reads_found
 
 if TYPE_CHECKING:

@@ -14,12 +14,7 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.plan import balanced
 from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError, several
-from multigpu.formats.alignments.files import (
-    AlignmentFile,
-    cut,
-    index_error,
-    inspect_alignments,
-)
+from multigpu.formats.alignments.files import AlignmentFile, cut, index_error, inspect_alignments
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.fingerprints import digest, fingerprint
 from multigpu.formats.storage.npy import UNREADABLE, read_arrays

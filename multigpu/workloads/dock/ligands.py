@@ -19,11 +19,7 @@ from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES, LigandRecords
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.pdbqt import PDBQT
 from multigpu.formats.molecules.poses import render
-from multigpu.formats.molecules.registry import (
-    FORMATS,
-    largest_fragment,
-    parse,
-)
+from multigpu.formats.molecules.registry import FORMATS, largest_fragment, parse
 from multigpu.formats.molecules.regular_pdbqt import RegularRecord, read_regular
 from multigpu.formats.molecules.scoring import NO_TERMS, AtomTerms, atom_terms, scoring_of
 from multigpu.formats.molecules.sdf import SDF

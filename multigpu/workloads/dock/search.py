@@ -18,14 +18,7 @@ from multigpu.kernels.rotation import (
 )
 from multigpu.run.values import Vector
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
-from multigpu.workloads.dock.options import (
-    BAND,
-    OTHERS,
-    REFINED,
-    ROTATIONS,
-    STEP,
-    DockOptions,
-)
+from multigpu.workloads.dock.options import BAND, OTHERS, REFINED, ROTATIONS, STEP, DockOptions
 
 MOST_BEYOND = 100.0  # Å, of a box beyond the maps: farther no atom of a ligand is in them
 WHOLE_BOX_ONLY = ("conformers", "group_by", "refine")

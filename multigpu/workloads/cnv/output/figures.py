@@ -1,4 +1,4 @@
-"""Figures of the report on copy numbers: the heat map of all samples, and a plot for each sample."""
+"""Figures of the report on copy numbers: a heat map of all samples, and a plot for each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,14 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.report.figures import (
-    Figure,
-    Json,
-    axis,
-    heat_map,
-    literal,
-    rounded,
-)
+from multigpu.report.figures import Figure, Json, axis, heat_map, literal, rounded
 from multigpu.run.command import number_of
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Floats, Rows, SegmentTable
@@ -152,8 +145,6 @@ def borders(places: NDArray[Any]) -> list[Json]:
 # ---- plots of samples ---------------------------------------------------------------------------
 
 
-
-
 @dataclass(frozen=True, eq=False)
 class RegionAxis:
     """An axis on which regions lie side by side, with room between chromosomes and at gaps.
@@ -273,10 +264,7 @@ class SamplePlots:
         own = own.take(np.argsort(self.result.rows_of(own)[0]))
         kind = direction(own.copy_number, self.result.options) * own.cnv
         yield self._line(_longest(own.take(kind == 0), MOST_SEGMENTS), "segments", "ink", 1)
-        for sign, name, colour in (
-            (-1, "losses", LOSS),
-            (1, "gains", GAIN),
-        ):
+        for sign, name, colour in ((-1, "losses", LOSS), (1, "gains", GAIN)):
             cnvs = _longest(own.take(kind == sign), MOST_CNVS)
             if len(cnvs):
                 yield self._line(cnvs, name, colour, 4)
@@ -293,12 +281,7 @@ class SamplePlots:
     def _marks(self, cnvs: SegmentTable, name: str, colour: str) -> Json:
         """Return a mark in the middle of each CNV, which tells about it; it shows short ones."""
         first, stop = self.result.rows_of(cnvs)
-        makers = (
-            places,
-            labels,
-            about,
-            genes,
-        )
+        makers = (places, labels, about, genes)
         lines = zip(*(make(cnvs, self.result) for make in makers), strict=True)
         return {
             "type": "scatter", "mode": "markers", "legendgroup": name, "showlegend": False,

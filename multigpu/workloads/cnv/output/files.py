@@ -70,10 +70,7 @@ def write_files(
 
 
 def write_tables(
-    result: CnvResult,
-    folder: Path,
-    genome: str | None,
-    source: vcf.VcfSource | None,
+    result: CnvResult, folder: Path, genome: str | None, source: vcf.VcfSource | None
 ) -> None:
     """Write all files of the calls: tables, BED, SEG, VCF with its index, the IGV session.
 

@@ -122,10 +122,7 @@ class ReferenceSamples:
         middle = np.median(deviations, axis=0)
         noise = (NORMAL_MAD * np.median(np.abs(deviations - middle), axis=0)) ** 2
         return replace(
-            self,
-            dispersion=dispersion,
-            sizes=self.sizes * off,
-            noise=np.maximum(noise, 1.0),
+            self, dispersion=dispersion, sizes=self.sizes * off, noise=np.maximum(noise, 1.0)
         )
 
     @property

@@ -84,9 +84,7 @@ class ExpectCounts:
         mean, dispersion, ratios = found
         self.backend.wait()
         return replace(
-            chromosome,
-            expected=ExpectedCounts(mean, dispersion),
-            modelled={"sini": ratios},
+            chromosome, expected=ExpectedCounts(mean, dispersion), modelled={"sini": ratios}
         )
 
 
