@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.cluster.workers.history import step
 from multigpu.errors import UsageError
-from multigpu.kernels.cnmops import ModelError
-from multigpu.kernels.segmentation import TrackError
+from multigpu.kernels.cnmops.types import ModelError
+from multigpu.kernels.segmentation.types import TrackError
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults
 from multigpu.workloads.cnv.plan import CnvSpan

@@ -16,7 +16,7 @@ from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.formats.storage.fingerprints import digest
-from multigpu.kernels.rotation import ListedRotations, covering_radius
+from multigpu.kernels.rotation.rotations import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 from multigpu.workloads.dock.ligands import LigandLoader, read_first

@@ -28,7 +28,7 @@ from multigpu.formats.storage.input_paths import suffix_of
 from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import replace_undecodable
-from multigpu.kernels.rotation import Ligands
+from multigpu.kernels.rotation.types import Ligands
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
 from multigpu.workloads.dock.options import DockOptions
 from multigpu.workloads.dock.parts import Skipped

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from multigpu.errors import option
-from multigpu.kernels.rotation import PENALTY
+from multigpu.kernels.rotation.types import PENALTY
 from multigpu.workloads.dock.stats import DockStats, Outliers
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.molecules.ligands import LigandRecords
-from multigpu.kernels.rotation import Poses
+from multigpu.kernels.rotation.types import Poses
 from multigpu.workloads.dock.plan import DockSpan
 from multigpu.workloads.dock.rows import PoseBatch
 

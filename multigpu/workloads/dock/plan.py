@@ -11,9 +11,10 @@ from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords
 from multigpu.formats.storage.sources import Source
-from multigpu.kernels.rotation import Field, ListedRotations, PoseSearch
 from multigpu.kernels.rotation.memory import band_bytes, fixed_bytes, working_bytes
+from multigpu.kernels.rotation.rotations import ListedRotations
 from multigpu.kernels.rotation.thinning import MOST_LISTED, SHORTLIST_BYTES
+from multigpu.kernels.rotation.types import Field, PoseSearch
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping

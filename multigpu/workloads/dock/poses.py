@@ -12,8 +12,9 @@ from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.pdb import add_remarks
 from multigpu.formats.molecules.poses import drawing_of, render
 from multigpu.formats.molecules.regular_pdbqt import RegularRecord, move_regular
-from multigpu.kernels.rotation import EulerRotations, Placements, atoms_of, placed, quaternions
 from multigpu.kernels.rotation.reference import value
+from multigpu.kernels.rotation.rotations import EulerRotations, quaternions
+from multigpu.kernels.rotation.types import Placements, atoms_of, placed
 from multigpu.workloads.dock.ligands import LoadedLigands
 from multigpu.workloads.dock.parts import BestLigand
 from multigpu.workloads.dock.rows import NULLABLE, PoseBatch

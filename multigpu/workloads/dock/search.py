@@ -8,14 +8,13 @@ from multigpu.errors import InputError, UsageError, option
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.rotations import read_quaternions
 from multigpu.formats.molecules.scoring import score_channels
-from multigpu.kernels.rotation import (
+from multigpu.kernels.rotation.rotations import (
     EulerRotations,
-    Field,
     ListedRotations,
-    PoseSearch,
     Shifts,
     near_uniform,
 )
+from multigpu.kernels.rotation.types import Field, PoseSearch
 from multigpu.run.values import Vector
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
 from multigpu.workloads.dock.options import BAND, OTHERS, REFINED, ROTATIONS, STEP, DockOptions

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.molecules.reference_poses import ReferencePose
-from multigpu.kernels.rotation import (
+from multigpu.kernels.rotation.thinning import thin
+from multigpu.kernels.rotation.types import (
     BandFinder,
     Field,
     Ligands,
@@ -25,7 +26,6 @@ from multigpu.kernels.rotation import (
     Poses,
     PoseSearch,
 )
-from multigpu.kernels.rotation.thinning import thin
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands, lacks_hydrogens
 from multigpu.workloads.dock.parts import DockedLigands, DockPart, SearchedPoses

@@ -11,16 +11,14 @@ import numpy as np
 import pytest
 from support.backends import DEVICES, backend_of
 
-from multigpu.kernels.normalization import (
+from multigpu.kernels.normalization import cpu, density, reference
+from multigpu.kernels.normalization.cpu import Spectrum
+from multigpu.kernels.normalization.types import (
+    SAMPLE,
     Normalization,
     NormalizationError,
     SizeFactors,
-    cpu,
-    density,
-    reference,
 )
-from multigpu.kernels.normalization.cpu import Spectrum
-from multigpu.kernels.normalization.types import SAMPLE
 
 FOLDER = Path(density.__file__).parent
 NAMES = {

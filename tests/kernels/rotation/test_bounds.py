@@ -21,7 +21,7 @@ from support.rotation_cases import (
     random_search,
 )
 
-from multigpu.kernels.rotation import EulerRotations, Field, Ligands, PoseSearch, reference
+from multigpu.kernels.rotation import reference
 from multigpu.kernels.rotation.bounds import (
     KAPPAS,
     LEAST,
@@ -32,7 +32,8 @@ from multigpu.kernels.rotation.bounds import (
     FieldBounds,
     place_errors,
 )
-from multigpu.kernels.rotation.rotations import Floats
+from multigpu.kernels.rotation.rotations import EulerRotations, Floats
+from multigpu.kernels.rotation.types import Field, Ligands, PoseSearch
 
 pytestmark = pytest.mark.parametrize("device", DEVICES[1:])
 

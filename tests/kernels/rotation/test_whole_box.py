@@ -19,17 +19,10 @@ from support.rotation_cases import (
     random_ligands,
 )
 
-from multigpu.kernels.rotation import (
-    EulerRotations,
-    Field,
-    Ligands,
-    Poses,
-    PoseSearch,
-    Shifts,
-    near_uniform,
-    thinning,
-)
 from multigpu.kernels.rotation import reference as brute_force
+from multigpu.kernels.rotation import thinning
+from multigpu.kernels.rotation.rotations import EulerRotations, Shifts, near_uniform
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch
 from multigpu.kernels.rotation.whole_box import bounds, cpu, reference
 
 SEEDS = st.integers(0, 2**32 - 1)

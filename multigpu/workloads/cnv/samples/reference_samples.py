@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_zarr import CountsStore
-from multigpu.kernels.hmm import SampleModel
 from multigpu.kernels.hmm import cpu as hmm
-from multigpu.kernels.hmm.types import LEAST_DISPERSION, MOST_LISTED, NORMAL_MAD, SHRINKAGE
+from multigpu.kernels.hmm.types import (
+    LEAST_DISPERSION,
+    MOST_LISTED,
+    NORMAL_MAD,
+    SHRINKAGE,
+    SampleModel,
+)
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.plan import CnvSpan
 from multigpu.workloads.cnv.records import Copies, Floats, Indices, Mask, Rows

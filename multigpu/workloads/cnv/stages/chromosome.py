@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
-from multigpu.kernels.hmm import ExpectedCounts, SampleModel
+from multigpu.kernels.hmm.types import ExpectedCounts, SampleModel
 from multigpu.workloads.cnv.plan import CnvSpan, Shape
 from multigpu.workloads.cnv.records import (
     CnvPart,

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from multigpu.kernels.cnmops import Model, ModelError
 from multigpu.kernels.cnmops.reference import level_of_sample
-from multigpu.kernels.segmentation import Circular, Segmentation, SegmentedTracks
+from multigpu.kernels.cnmops.types import Model, ModelError
 from multigpu.kernels.segmentation.cpu import cbs
+from multigpu.kernels.segmentation.types import Circular, Segmentation, SegmentedTracks
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import Floats, Indices, SegmentTable
 from multigpu.workloads.cnv.results.intervals import last_bases

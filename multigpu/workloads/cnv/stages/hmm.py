@@ -12,11 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.hmm import USUAL, ExpectedCounts, moves
 from multigpu.kernels.hmm import cpu as hmm
-from multigpu.kernels.hmm.moves import without_memory
+from multigpu.kernels.hmm.moves import moves, without_memory
 from multigpu.kernels.hmm.qualities import FLANK, copies_and_quality, genotypes, qualities
-from multigpu.kernels.hmm.types import LEAST_MEAN, Scores
+from multigpu.kernels.hmm.types import LEAST_MEAN, USUAL, ExpectedCounts, Scores
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.records import (
     NOT_CALLED,

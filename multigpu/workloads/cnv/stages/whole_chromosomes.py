@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.hmm import USUAL
+from multigpu.kernels.hmm.types import USUAL
 from multigpu.workloads.cnv.plan import CnvSpan
 from multigpu.workloads.cnv.records import Floats, Rows, SegmentTable, States
 from multigpu.workloads.cnv.results.intervals import cut, last_bases
