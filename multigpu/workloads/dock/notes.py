@@ -46,9 +46,8 @@ def result_notes(job: "DockJob") -> Iterator[str]:
     if stats.parts:
         yield (
             f"{_of(stats, stats.parts, 'was', 'were')} docked without other atoms of the record:"
-            f" counter-ions and waters ({option('fragments')} skip skips such ligands),"
-            " or flexible side"
-            " chains of a receptor (BEGIN_RES)"
+            f" counter-ions and waters ({option('fragments')} skip skips such ligands), or flexible"
+            " side chains of a receptor (BEGIN_RES)"
         )
     if job.reference and stats.others:
         others, path = _of(stats, stats.others, "is", "are"), job.reference.path
