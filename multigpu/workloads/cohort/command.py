@@ -9,11 +9,10 @@ from multigpu.run.command import Reporting, Summary, answer, command_of, number_
 from multigpu.run.options import RunOptions
 from multigpu.run.values import StrPath
 from multigpu.workloads.cohort.request import AddRequest, BuildRequest, CohortRequest, RemoveRequest
-from multigpu.workloads.count.command import reads_found
+from multigpu.workloads.count.command import count_alignments
 
 if TYPE_CHECKING:
     from multigpu.formats.tables.counts import Counts
-    from multigpu.workloads.count.job import CountJob
 
 NO_PLAN = ("dry_run", "json")
 NO_RUN = (Summary, "log_json", "trace", "progress", *NO_PLAN)
@@ -40,7 +39,7 @@ def build(request: BuildRequest, reporting: Reporting) -> None:
     from multigpu.workloads.cohort import building
 
     with reporting.notes():
-        counts = building.build(request, partial(_count_alignments, reporting))
+        counts = building.build(request, partial(count_alignments, reporting))
     _print_outcome(reporting, counts, request.output)
 
 
@@ -53,7 +52,7 @@ def add(request: AddRequest, reporting: Reporting) -> None:
     from multigpu.workloads.cohort import building
 
     with reporting.notes():
-        counts = building.add(request, partial(_count_alignments, reporting))
+        counts = building.add(request, partial(count_alignments, reporting))
     _print_outcome(reporting, counts, request.cohort)
 
 
@@ -85,12 +84,6 @@ def qc(request: CohortRequest, reporting: Reporting) -> None:
 
     with reporting.notes():
         answer(qc_lines(CountsStore(str(request.cohort))))
-
-
-def _count_alignments(reporting: Reporting, job: "CountJob") -> "Counts":
-    """Count alignments with progress."""
-    with reporting.watch(job, "count", partial(reads_found, job)):
-        return job.counts()
 
 
 def _print_outcome(reporting: Reporting, counts: "Counts", cohort: StrPath) -> None:
