@@ -5,7 +5,6 @@
 // bounds of their own.
 #include "../exact.cuh"
 #include "../ligands.cuh"
-#include "list.cuh"
 #include "maps.cuh"
 #include "thinning.cuh"
 
