@@ -92,7 +92,9 @@ class FieldBounds:
 
 def _steepness(values: NDArray[np.float32], top: np.float32) -> Floats:
     """Return A(κ, d), from the steepest of the cells in each power of two of top − M."""
-    steep = np.add.reduce([_largest_step(values, axis) for axis in range(3)])
+    axes = ((0, (1, 2)), (1, (0, 2)), (2, (0, 1)))
+    # The largest change along an axis on the edges of a cell, of all axes.
+    steep = np.add.reduce([_over_corners(np.abs(np.diff(values, axis=k)), x) for k, x in axes])
     below = (top - _over_corners(values, (0, 1, 2))).ravel()
     power = np.clip(np.frexp(below)[1], LEAST, MOST)  # below < 2^power
     power[below < SHORTFALLS[0]] = LEAST
@@ -117,12 +119,6 @@ def _above_kappas(steepest: NDArray[Any]) -> Floats:
     least = np.r_[0.0, SHORTFALLS[:-1]]
     excess = steepest[..., None] - KAPPAS * least[:, None]
     return np.maximum(np.maximum.accumulate(excess, axis=-2), 0)
-
-
-def _largest_step(values: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
-    """float32[nx - 1, ny - 1, nz - 1]: the largest change along an axis on the edges of a cell."""
-    steps = np.abs(np.diff(values, axis=axis))
-    return _over_corners(steps, tuple(other for other in range(3) if other != axis))
 
 
 def _over_corners(nodes: NDArray[np.float32], axes: tuple[int, ...]) -> NDArray[np.float32]:

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.rotation import cpu_poses
-from multigpu.kernels.rotation.cpu_poses import Body, field_arrays
+from multigpu.kernels.rotation.cpu import Body, buffers, field_arrays, score_poses
 from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.thinning import MOST_LISTED, Shortlist
 from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch
@@ -160,7 +159,7 @@ class LigandBlocks:
         turned = np.ascontiguousarray(places @ scaled.transpose(0, 2, 1))
         lists = self._lists(len(rotations), len(places))
         most = MOST_LISTED + len(rotations) * int(tables.sides[-1].prod())  # and those of a block
-        poses, scores, room = np.empty(most, np.int64), np.empty(most), cpu_poses.room()
+        poses, scores, room = np.empty(most, np.int64), np.empty(most), buffers()
         firsts, block = rotations * self.search.shifts.count, 0
         blocks = int((-(-tables.counts // tables.sides[-1])).prod())
         while block < blocks:
@@ -205,7 +204,7 @@ def _search(
     matrices, firsts: rotations, and the first pose of each
     block, blocks: the first of the largest blocks to look at, and how many there are
     band: float64[2], the best score so far, and the least that is wanted
-    room: buffers of `cpu_poses`
+    room: `PoseBuffers`
     """
     top, count = tables.sides.shape[0] - 1, 0
     largest = tables.sides[top, 0] * tables.sides[top, 1] * tables.sides[top, 2]
@@ -295,7 +294,7 @@ def _score(
             for k in range(3):
                 lists.matrices[n, axis, k] = matrices[lists.turns[0, n], axis, k]
     n = lists.counts[0]
-    cpu_poses.score(grid, body, lists.matrices[:n], lists.shifts[:n], scores[:n], room)
+    score_poses(grid, body, lists.matrices[:n], lists.shifts[:n], scores[:n], room)
 
 
 @jit_no_alloc

@@ -23,7 +23,7 @@ from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.maps import GridBox, Maps, Receptor, compute_maps, vina
 from multigpu.run import fitness
 from multigpu.workloads.dock.ligands import read_first
-from multigpu.workloads.dock.pocket_options import PADDING, SPACING, MapOptions, PocketRequest
+from multigpu.workloads.dock.options import PADDING, SPACING, MapOptions, PocketRequest
 from multigpu.workloads.dock.request import DockRequest
 
 logger = logging.getLogger(__name__)

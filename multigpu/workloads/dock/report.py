@@ -142,7 +142,11 @@ class _DockContents:
 
     def sections(self) -> Iterator[Section]:
         job, measure, name = self.job, self.measure, self.measure.name.capitalize()
-        scene = scene_of(job.pocket, [*self._poses()])
+        pocket, poses = job.pocket, [*self._poses()]
+        # A receptor that was not prepared here is that of the file which the maps name.
+        receptor = pocket.prepared or _stored(pocket.receptor)
+        around = [_around(receptor, [each.positions for each in poses])] if receptor else []
+        scene: Scene = [*poses, *around, _surface(pocket)]
         yield Section(title="Poses in the pocket", text=POSES, scene=scene)
         yield self._table()
         by_value = self._far(measure.title, self.values)
@@ -300,16 +304,6 @@ def _binned(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 # ---- the pocket in space ------------------------------------------------------------------------
-
-
-def scene_of(pocket: Pocket, poses: Sequence[DrawnMolecule]) -> Scene:
-    """Return poses in their pocket.
-
-    A receptor that was not prepared here is that of the file which the maps name.
-    """
-    whole = pocket.prepared or _stored(pocket.receptor)
-    around = [_around(whole, [each.positions for each in poses])] if whole else []
-    return [*poses, *around, _surface(pocket)]
 
 
 def _surface(pocket: Pocket) -> Surface:
