@@ -211,8 +211,7 @@ def pair_energies(one: AtomType, other: AtomType) -> Floats:
     wells = depth / (12 - power) * (power * (sixth * sixth) - 12 * attraction)
     walled = np.concatenate([[CEILING], np.minimum(wells, CEILING)])
     padded = np.pad(walled, (SMOOTHING, 0), constant_values=CEILING)
-    smoothed: Floats = sliding_window_view(padded, 2 * SMOOTHING + 1).min(axis=1)
-    return smoothed
+    return np.asarray(sliding_window_view(padded, 2 * SMOOTHING + 1).min(axis=1))
 
 
 @jit
@@ -227,8 +226,7 @@ def _exp(x: Any) -> Any:
 def _dielectric(r: Floats) -> Floats:
     """Return the dielectric of Mehler & Solmajer (Protein Eng. 4, 903, 1991) at r in Å."""
     low, rise, decay, shape = -8.5525, 78.4 + 8.5525, 0.003627, 7.7839
-    dielectric: Floats = low + rise / (1 + shape * _exp(-decay * rise * r))
-    return dielectric
+    return np.asarray(low + rise / (1 + shape * _exp(-decay * rise * r)))
 
 
 def screening() -> Floats:
@@ -315,8 +313,7 @@ def directions(receptor: Receptor) -> tuple[Floats, NDArray[np.int32]]:
 
 
 def _squared(vectors: Floats) -> Floats:
-    squared: Floats = (vectors * vectors).sum(axis=-1)
-    return squared
+    return np.asarray((vectors * vectors).sum(axis=-1))
 
 
 def _unit(vectors: Floats) -> Floats:

@@ -76,8 +76,7 @@ class GridBox:
     @property
     def origin(self) -> Floats:
         """float64[3]: the point with the lowest coordinates, Å."""
-        origin: Floats = np.array(self.center) - self.spacing * (np.array(self.elements) / 2)
-        return origin
+        return np.asarray(np.array(self.center) - self.spacing * (np.array(self.elements) / 2))
 
     @property
     def axes(self) -> tuple[Floats, ...]:

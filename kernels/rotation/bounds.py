@@ -135,8 +135,7 @@ def place_errors(field: Field, ligands: Ligands, search: PoseSearch) -> Floats:
     radius = np.sqrt(np.maximum.reduceat(squared, ligands.offsets[:-1]))
     far = np.abs(search.targets(ligands) - field.origin) + search.shifts.radius
     reach = ((radius[:, None] + far) / field.spacing).max(axis=1)
-    errors: Floats = SLACK * 10 * UNIT * (reach + 1)
-    return errors
+    return np.asarray(SLACK * 10 * UNIT * (reach + 1))
 
 
 def doubts(place_errors: Floats) -> NDArray[np.float32]:

@@ -91,8 +91,7 @@ class EulerRotations:
         """Return bool[k]: no lower index is the same rotation."""
         alpha, beta, gamma = self._split(indices)
         repeats = (alpha > 0) & (gamma < self.wrap) & np.isin(beta, self.locked)
-        first: NDArray[np.bool_] = (indices < self.stop) & ~repeats
-        return first
+        return np.asarray((indices < self.stop) & ~repeats)
 
     def matrices(self, indices: Indices) -> Floats:
         """Return float64[k, 3, 3]."""
@@ -175,8 +174,7 @@ def quaternions(matrices: Floats) -> Floats:
     lengths = np.sqrt((columns * columns).sum(axis=1))
     each, longest = np.arange(len(matrices)), lengths.argmax(axis=0)
     length = np.where(columns[longest, 0, each] < 0, -1, 1) * lengths[longest, each]
-    found: Floats = columns[longest, :, each] / length[:, None]
-    return found
+    return np.asarray(columns[longest, :, each] / length[:, None])
 
 
 def near_uniform(n: int) -> ListedRotations:
@@ -207,8 +205,7 @@ def covering_radius(rotations: ListedRotations) -> float:
 
     def distance(probes: Floats) -> Floats:
         """Return the distances of quaternions to the nearest of the set, or of its negatives."""
-        found: Floats = np.minimum(held.query(probes)[0], held.query(-probes)[0])
-        return found
+        return np.asarray(np.minimum(held.query(probes)[0], held.query(-probes)[0]))
 
     probes = near_uniform(PROBES).quaternions
     far = probes[np.argsort(-distance(probes))[:STARTS]]
@@ -228,8 +225,7 @@ def _turned(far: Floats, angle: float) -> Floats:
     axes = np.concatenate([np.eye(3), diagonals, -np.eye(3), -diagonals])
     axes = axes / np.sqrt((axes * axes).sum(axis=1, keepdims=True))
     change = np.einsum("da,aqk->kdq", axes, about)
-    turned: Floats = math.cos(angle / 2) * far[:, None] + math.sin(angle / 2) * change
-    return turned
+    return np.asarray(math.cos(angle / 2) * far[:, None] + math.sin(angle / 2) * change)
 
 
 @dataclass(frozen=True)

@@ -300,8 +300,7 @@ def atoms_of(ligands: Ligands, poses: Poses | Placements) -> Indices:
     """Return int64[atoms]: the atoms of each pose's ligand, pose after pose."""
     sizes = ligands.sizes[poses.ligand]
     ahead = ligands.offsets[poses.ligand] - (np.cumsum(sizes) - sizes)
-    atoms: Indices = np.repeat(ahead, sizes) + np.arange(sizes.sum())
-    return atoms
+    return np.asarray(np.repeat(ahead, sizes) + np.arange(sizes.sum()))
 
 
 def placed(ligands: Ligands, found: Placements) -> Floats:
@@ -317,8 +316,7 @@ def placed(ligands: Ligands, found: Placements) -> Floats:
 
 def sum_of(terms: Floats) -> Floats:
     """Return float64 sums over the last axis, added from the first to the last."""
-    total: Floats = np.cumsum(terms, axis=-1)[..., -1]
-    return total
+    return np.asarray(np.cumsum(terms, axis=-1)[..., -1])
 
 
 def split(span: range, most: int) -> Iterator[range]:

@@ -196,8 +196,7 @@ def fused_nodes(
 
 def _any_axis(flags: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
     x, y, z = flags
-    found: NDArray[np.bool_] = x[:, None, None] | y[:, None] | z
-    return found
+    return np.asarray(x[:, None, None] | y[:, None] | z)
 
 
 def least_in(values: Floats32, have: Indices, want: Indices) -> Floats32:
@@ -238,5 +237,4 @@ def rounding(field: Field, search: PoseSearch, bodies: Ligands) -> Floats:
         far = np.repeat(3 * PENALTY * reach**2, bodies.sizes)
         largest[:, 0] = np.maximum(largest[:, 0], far)
     sums = np.add.reduceat((bodies.weights * largest).sum(axis=1), bodies.offsets[:-1])
-    found: Floats = 2 * DOUBLE * sums * (bodies.channels.shape[1] * bodies.sizes + 40)
-    return found
+    return np.asarray(2 * DOUBLE * sums * (bodies.channels.shape[1] * bodies.sizes + 40))

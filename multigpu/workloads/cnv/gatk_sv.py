@@ -317,8 +317,7 @@ def _have_reads(values: NDArray[Any]) -> Mask:
     with ThreadPoolExecutor(cores()) as pool:
         blocks = (values[at : at + ROWS] for at in range(0, len(values), ROWS))
         zeros = sum(pool.map(lambda block: (block == 0).sum(axis=0), blocks))
-    found: Mask = 2 * np.asarray(zeros) <= len(values)
-    return found
+    return np.asarray(2 * np.asarray(zeros) <= len(values))
 
 
 # ---- files --------------------------------------------------------------------------------------

@@ -112,8 +112,7 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         thread = self._thread
         if not hasattr(thread, "room") or len(thread.room) < size:
             thread.room = self.backend.allocate(size)
-        room: NDArray[np.uint8] = thread.room[:size]
-        return room
+        return np.asarray(thread.room[:size])
 
     def compute(self, loaded: Chromosome) -> Chromosome:
         """Run the stages on the device. Raises UsageError for data at which R stops, too."""

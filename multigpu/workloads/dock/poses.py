@@ -107,8 +107,7 @@ class DockedPoses:
             return np.full(len(self.found), np.nan)
         original = self.loaded.bodies.positions[atoms_of(self.loaded.bodies, self.found)]
         squares = ((original - self.positions) ** 2).sum(axis=1)
-        distances: NDArray[np.float64] = np.sqrt(self._sums(squares) / self.sizes)
-        return distances
+        return np.asarray(np.sqrt(self._sums(squares) / self.sizes))
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return float64[poses]: the sums over the atoms of each pose."""

@@ -36,8 +36,7 @@ def are_far(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which ligands are far from the others; none of few, or where most are equal."""
     low, high = np.quantile(values, [0.25, 0.75])
     reach = FENCE * (high - low) if len(values) >= FEWEST and high > low else np.inf
-    far: NDArray[np.bool_] = (values < low - reach) | (values > high + reach)
-    return far
+    return np.asarray((values < low - reach) | (values > high + reach))
 
 
 @dataclass

@@ -172,8 +172,7 @@ class RegionAxis:
 
     def place(self, rows: Rows) -> Rows:
         """Return where regions lie on the axis."""
-        places: Rows = rows + self.room * np.searchsorted(self.breaks, rows, "right")
-        return places
+        return np.asarray(rows + self.room * np.searchsorted(self.breaks, rows, "right"))
 
     def line(self, first: Rows, stop: Rows, heights: Floats) -> Json:
         """Return ascending spans of rows as one line, which breaks between them and at gaps."""

@@ -128,8 +128,7 @@ def _sums(values: Values, first: Rows) -> Values:
     """Return [joined, samples]: sums of the rows from each first one to the next."""
     most = int(np.diff(first, append=len(values)).max()) * float(values.max())
     is_whole = values.dtype == np.int32 and most <= LARGEST
-    found: Values = np.add.reduceat(values, first, axis=0, dtype="i4" if is_whole else "f8")
-    return found
+    return np.asarray(np.add.reduceat(values, first, axis=0, dtype="i4" if is_whole else "f8"))
 
 
 def name_regions(regions: Regions, path: str, rename: bool) -> Regions:

@@ -104,8 +104,7 @@ class _Calls:
         if self.chromosome.columns.coverages is not None:
             # Coverages are modelled, and counts are as they were given.
             counts = zero_fractions(counts, self.options, None)
-        values: Floats = counts * self.chromosome.scale[: self.cases]
-        return values
+        return np.asarray(counts * self.chromosome.scale[: self.cases])
 
     # ---- segments -----------------------------------------------------------------------------
 
