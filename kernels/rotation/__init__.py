@@ -5,5 +5,5 @@
 
 * `reference.py` and `cpu.py` score every pose in double precision.
 * `cuda.py` scores every pose in single precision, and then those in double precision that could
-  still be the best; `bounds.py` proves which these are.
+  still be the best; docs/dock.md proves which these are.
 """

@@ -1,5 +1,5 @@
 // The search for the best poses: scores in single precision, then those in double precision that
-// bounds.py does not rule out.
+// bounds.cuh does not rule out.
 //
 // EULER: rotations by angles, else by quaternions. LINEAR: trilinear interpolation, else the nearest
 // node. ENDS: atoms outside of the grid score nothing instead of as at its border; with a PENALTY

@@ -1,6 +1,6 @@
 """Errors of single precision: the bound holds, is narrow enough, and is what a GPU finds.
 
-What `bounds.cuh` finds are the errors and thresholds that `bounds.py` proves, here in plain NumPy.
+What `bounds.cuh` finds are the errors and thresholds that docs/dock.md proves, here in plain NumPy.
 """
 
 from dataclasses import dataclass
