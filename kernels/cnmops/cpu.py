@@ -125,9 +125,6 @@ def level_of_controls(
     return np.asarray(np.maximum(total / samples, LEAST_REFERENCE))
 
 
-# ---- the loops ----------------------------------------------------------------------------------
-
-
 class Constants(NamedTuple):
     """Numbers that are the same for all regions: the model's and the samples'."""
 

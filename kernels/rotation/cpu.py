@@ -111,9 +111,6 @@ class PoseSearcher:
         return poses, scores
 
 
-# ---- poses of one ligand -----------------------------------------------------------------------
-
-
 def buffers() -> PoseBuffers:
     """Return memory for one thread."""
     turns, at, cells = np.empty((12, BLOCK)), np.empty((3, BLOCK)), np.empty(BLOCK, np.uint32)

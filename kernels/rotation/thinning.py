@@ -121,9 +121,6 @@ def _is_apart(
     return True
 
 
-# ---- the best of all poses ---------------------------------------------------------------------
-
-
 class Shortlist:
     """The poses of one ligand, of one or more bodies, that a pass has listed.
 

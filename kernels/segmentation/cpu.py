@@ -161,9 +161,6 @@ def _pieces(values: Floats, alpha: float) -> Rows:
     return np.unique(np.r_[0, found + 1, len(values)])
 
 
-# ---- the statistic, in Numba ------------------------------------------------------------------
-
-
 @jit_no_alloc
 def _variance(x, lanes):  # type: ignore[no-untyped-def]
     n = len(x)
@@ -231,9 +228,6 @@ def _maxima(values, reach, out):  # type: ignore[no-untyped-def]
             for k in range(i - reach, i + reach + 1):
                 largest = max(largest, values[k])
         out[i] = values[i] if values[i] == largest else 0.0
-
-
-# ---- what segments are, in Numba ---------------------------------------------------------------
 
 
 @jit_no_alloc

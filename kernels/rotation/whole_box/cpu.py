@@ -190,9 +190,6 @@ def _pruning_order(maps: bounds.BoundMaps) -> Indices:
     return np.argsort(np.argsort(-usual, kind="stable"))
 
 
-# ---- blocks, taken apart where their bounds allow it --------------------------------------------
-
-
 @jit_no_alloc
 def _search(
     grid: Any, tables: Any, body: Any, turned: Any, matrices: Any, firsts: Any, lists: Any,

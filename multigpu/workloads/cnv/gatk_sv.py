@@ -205,9 +205,6 @@ def _joined(calls: BatchCalls, chromosomes: int, padding: Floats | None = None) 
     return replace(calls.take(order[heads]), end=end)
 
 
-# ---- opening ----------------------------------------------------------------------------------
-
-
 def open_batch(request: CnvRequest, **settings: Any) -> BatchJob:
     """Return the job of a request, whose table is read; see `Job` for the settings.
 
@@ -318,9 +315,6 @@ def _have_reads(values: NDArray[Any]) -> Mask:
         blocks = (values[at : at + ROWS] for at in range(0, len(values), ROWS))
         zeros = sum(pool.map(lambda block: (block == 0).sum(axis=0), blocks))
     return np.asarray(2 * np.asarray(zeros) <= len(values))
-
-
-# ---- files --------------------------------------------------------------------------------------
 
 
 def write_batch(

@@ -21,9 +21,6 @@ DEVICE_PROGRAM_BYTES = 1 << 30  # CUDA and CuPy, with a compiler of their own
 PLACE_BYTES = 20  # of a region: chromosome, start and end
 
 
-# ---- spans ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CnvSpan:
     """A chromosome: its place among the blocks of the regions, and its rows of the counts.
@@ -112,9 +109,6 @@ def _can_compare(columns: Sequence[int], all_cases: int, model: str) -> bool:
     if model == "reference":
         return 0 < cases < len(columns)
     return cases >= (1 if model == "single" else 2)
-
-
-# ---- memory -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,9 +154,6 @@ def _fill_columns(
     yield from waiting
 
 
-# ---- counts that are kept -----------------------------------------------------------------------
-
-
 class KeptCounts:
     """Folder of counts, by alignment file, regions and options."""
 

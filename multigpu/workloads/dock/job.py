@@ -99,8 +99,6 @@ class DockJob(Job):
         """Whether poses have columns of energies, kcal/mol."""
         return self.whole is not None and bool(self.pocket.types)
 
-    # ---- running ------------------------------------------------------------------------------
-
     def parts(self, pose_format: str | None = None) -> Iterator[DockedLigands]:
         """Yield docked ligands in the order of the input.
 
@@ -182,8 +180,6 @@ class DockJob(Job):
             )
         for note in result_notes(self):
             logger.warning("multigpu: %s", spelled(note))
-
-    # ---- the summary --------------------------------------------------------------------------
 
     def summary_entries(self) -> dict[str, Any]:
         pocket, stats = self.pocket, self.stats

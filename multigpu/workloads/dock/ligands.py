@@ -310,9 +310,6 @@ def _file_name(source: Source, number: int) -> str:
     return name if number == 1 else f"{name}_{number}"
 
 
-# ---- ligands that were not prepared -----------------------------------------------------------
-
-
 def is_drawn(text: bytes, layout: str, positions: Positions) -> bool:
     """Whether a record holds a drawing instead of coordinates in space.
 

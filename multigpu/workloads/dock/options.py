@@ -192,9 +192,6 @@ class DockOutput(Options, group="Output"):
     report: TextPath | None = declare(None, "Write a report with scores and best poses.", "HTML")
 
 
-# ---- pockets ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, kw_only=True)
 class MapOptions(Options, group="Pocket"):
     """Options of the maps that are made of a receptor."""

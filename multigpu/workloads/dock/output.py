@@ -101,9 +101,6 @@ def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
     return b"".join(b"MODEL %8d\n%bENDMDL\n" % (k, text) for k, text in enumerate(texts, number))
 
 
-# ---- tables -----------------------------------------------------------------------------------
-
-
 def tables_beside(path: str | None) -> tuple[str | None, str]:
     """Return the tables of scores and of skipped ligands that belong to poses.
 

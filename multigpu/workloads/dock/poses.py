@@ -135,8 +135,6 @@ class DockedPoses:
         counts = np.bincount(pose_of[outside.any(axis=1)], minlength=len(self.found))
         return counts.astype(np.int32)
 
-    # ---- text ---------------------------------------------------------------------------------
-
     def texts(self, fmt: str) -> list[bytes]:
         """Return the poses in a format: of regular records together, of others one by one."""
         records = self.found.ligand.tolist()

@@ -206,8 +206,6 @@ class _DockContents:
         for ligand, value in [*zip(far.ligands, far.values, strict=True)][:FAR]:
             yield f"{self.names[ligand]}: {value:.4g}"
 
-    # ---- figures ------------------------------------------------------------------------------
-
     def _histogram(self) -> Figure:
         """Return the distribution of the values that are not far from the others."""
         counts, edges = _binned(self.values[~self.is_far])
@@ -301,9 +299,6 @@ def _binned(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
         return np.histogram(scores, bins=min(BINS, max(1, len(scores))))
     except ValueError:  # less apart than bins could show
         return np.histogram(scores, bins=1, range=(scores.min() - 0.5, scores.max() + 0.5))
-
-
-# ---- the pocket in space ------------------------------------------------------------------------
 
 
 def _surface(pocket: Pocket) -> Surface:

@@ -113,9 +113,6 @@ def about(segments: SegmentTable, result: CnvResult) -> list[str]:
     ]
 
 
-# ---- figures ---------------------------------------------------------------------------------
-
-
 def cohort_figure(result: CnvResult) -> Figure:
     """Return the heat map of all samples."""
     heat = bin_means(result)
@@ -140,9 +137,6 @@ def borders(places: NDArray[Any]) -> list[Json]:
     line = {"width": 1, "color": "var(--quiet)"}
     common = {"type": "line", "y0": 0, "y1": 1, "yref": "paper", "line": line}
     return [{**common, "x0": x, "x1": x} for x in places.tolist()]
-
-
-# ---- plots of samples ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -111,9 +111,6 @@ def _write_text(path: Path, text: Iterable[bytes | text_files.Text]) -> None:
         os.fsync(file.fileno())
 
 
-# ---- a folder of each sample's own --------------------------------------------------------------
-
-
 def write_by_sample(result: CnvResult, folder: Path, source: vcf.VcfSource | None) -> None:
     """Write NAME.vcf.gz with its index, NAME.del.bed and NAME.dup.bed of each sample to a folder.
 

@@ -146,9 +146,6 @@ def _criteria(options: CnvOptions) -> str:
     )
 
 
-# ---- tables -----------------------------------------------------------------------------------
-
-
 def _number(name: str, unit: str = "") -> Column:
     return Column(name, unit, is_number=True)
 

@@ -82,8 +82,6 @@ class CnvResult:
             f" {len(self.samples):,} samples × {len(self.regions):,} regions>"
         )
 
-    # ---- tables, as they are written ----------------------------------------------------------
-
     @property
     def cnvs(self) -> "pa.Table":
         """Segments that are CNVs: the columns of `segmentation`, and regions length frequency.
@@ -206,8 +204,6 @@ class CnvResult:
         first, stop = (np.searchsorted(places, each) for each in genome_positions(regions, room))
         return self._with_genes(table, (first, stop))
 
-    # ---- facts about the calls ----------------------------------------------------------------
-
     @cached_property
     def first_rows(self) -> Rows:
         """int64[chromosome names]: the first region of each, among all regions."""
@@ -253,8 +249,6 @@ class CnvResult:
         }
         return [name for name, fail in fails.items() if fail]
 
-
-# ---- tables of all chromosomes ----------------------------------------------------------------
 
 SPECIAL = {"X": 1, "Y": 2, "M": 3, "MT": 3}  # R's order of the chromosomes that have no number
 

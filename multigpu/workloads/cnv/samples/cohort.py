@@ -71,9 +71,6 @@ class Cohort:
         return list(self.regions.by_name())
 
 
-# ---- checks -------------------------------------------------------------------------------------
-
-
 def check_counts(counts: Counts, controls: Counts | None, options: CnvOptions) -> None:
     """Raise UsageError for tables that the model cannot take."""
     check_table(counts)

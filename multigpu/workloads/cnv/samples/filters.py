@@ -161,9 +161,6 @@ def name_regions(regions: Regions, path: str, rename: bool) -> Regions:
     return replace(regions, genes=genes)
 
 
-# ---- corrections --------------------------------------------------------------------------------
-
-
 def with_gc_column(table: Counts, name: str, is_required: bool) -> Counts:
     """Return a table whose column `name` is the GC content of its regions, and no sample.
 

@@ -51,9 +51,6 @@ def neighbour_noise(counts: NDArray[Any], chrom: Indices) -> Floats:
     return np.where(means > 0, np.median(np.abs(ratio[1] - ratio[0]), axis=0), np.nan)
 
 
-# ---- power --------------------------------------------------------------------------------------
-
-
 def least_regions(reads: Floats, dispersion: Floats, regions: int, share: float) -> Rows:
     """Return int64[samples]: regions of the smallest change that is seen in 19 of 20 samples.
 

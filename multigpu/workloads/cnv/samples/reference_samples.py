@@ -247,9 +247,6 @@ def correlations(depths: Floats) -> Floats:
     return np.asarray(alike)
 
 
-# ---- samples of a kept cohort -------------------------------------------------------------------
-
-
 def nearest_controls(
     cases: Counts, store: CountsStore, cohort: Cohort, wanted: str | int
 ) -> tuple[Counts, Cohort]:

@@ -52,8 +52,6 @@ class KernelBackend:
         self.paths = partial(markov.paths, **how)
         self.log2_ratios = partial(markov.log2_ratios, **how)
 
-    # ---- arrays -------------------------------------------------------------------------------
-
     def active(self) -> AbstractContextManager[None]:
         """Return a context for a thread that computes."""
         return nullcontext()

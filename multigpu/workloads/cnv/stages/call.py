@@ -106,8 +106,6 @@ class _Calls:
             counts = zero_fractions(counts, self.options, None)
         return np.asarray(counts * self.chromosome.scale[: self.cases])
 
-    # ---- segments -----------------------------------------------------------------------------
-
     def _called_segments(self) -> tuple[SegmentTable, Copies]:
         """Return the segments with all columns, and `CnvPart.classes`."""
         segments, place = self.chromosome.segments, (self.chromosome.start, self.chromosome.end)
@@ -185,8 +183,6 @@ class _Calls:
         end = last_bases(self.chromosome.end, *spans, self.options.compat_r)
         return self.chromosome.start[spans[0]], end
 
-    # ---- regions ------------------------------------------------------------------------------
-
     def _region_table(self, spans: Spans, fractional: Floats | None = None) -> RegionTable:
         """Return regions, given as rows, in which all samples have what is usual."""
         start, end = self._bases(spans)
@@ -227,8 +223,6 @@ class _Calls:
         usual = self.chromosome.usual_copies(*self._bases(regions))[:, self.places]
         found[:, self.places] = fractional_copy_numbers(sini, self.options, usual)
         return found
-
-    # ---- figures and matrices -----------------------------------------------------------------
 
     def _tracks(self) -> SampleTracks | None:
         """Return the values of all samples along the chromosome, where they are wanted."""
@@ -281,9 +275,6 @@ class _Calls:
         if values is not None:
             found[..., self.places if "sample" in dimensions else slice(None)] = values
         return found
-
-
-# ---- averages over inner rows -------------------------------------------------------------------
 
 
 def inner_averages(

@@ -117,9 +117,6 @@ def model_options(options: CnvOptions) -> Model:
     )
 
 
-# ---- segments -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Segment:
     """Segments of the samples, and of I/NI where robust regions are wanted.

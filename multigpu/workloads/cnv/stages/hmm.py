@@ -187,9 +187,6 @@ def _segments(
         )
 
 
-# ---- genotypes ----------------------------------------------------------------------------------
-
-
 def genotyped(
     chromosome: Chromosome, options: CnvOptions, regions: int
 ) -> tuple[SegmentTable, Copies, Genotypes]:
