@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+Counts = NDArray[Any]  # int32 or float64[regions, columns]
 Floats = NDArray[np.float64]
 Scores = NDArray[np.int32]
 States = NDArray[np.int8]

@@ -217,11 +217,7 @@ def notes_by_chromosome(parts: Iterable[CnvPart]) -> Iterator[str]:
 
 
 def advice(
-    segments: SegmentTable,
-    cohort: Cohort,
-    spans: Sequence[CnvSpan],
-    sums: Floats,
-    options: CnvOptions,
+    segments: SegmentTable, cohort: Cohort, spans: list[CnvSpan], sums: Floats, options: CnvOptions
 ) -> Iterator[str]:
     """Yield a note with options that may show CNVs which were not found.
 

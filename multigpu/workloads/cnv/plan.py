@@ -274,10 +274,3 @@ def plan_memory(
         gpu=here.gpu,
         copied=not in_process,
     )
-
-
-def normalized_by(options: CnvOptions) -> str:
-    """Return the unit of normalization: "chromosome", "genome" or "none"."""
-    if not options.is_normalized:
-        return "none"
-    return "genome" if options.genome_wide else "chromosome"

@@ -136,15 +136,8 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         # Another chromosome has the device meanwhile.
         matrices = {name: fetch() for name, fetch in fetches.items()}
         notes = found.notes[-1 if len(loaded.counts) == 1 else 0 :]
-        return replace(
-            found,
-            on_device=None,
-            modelled={},
-            expected=None,
-            level=level,
-            matrices=matrices,
-            notes=notes,
-        )
+        found = replace(found, level=level, matrices=matrices, notes=notes)
+        return replace(found, on_device=None, modelled={}, expected=None)
 
     def _put(self, loaded: Chromosome) -> Chromosome:
         """Return the chromosome with its counts on the device, where they fit in one piece."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 4 << 20  # of the widest matrix with a column for every sample
 
+Names = Sequence[str]
 DIMENSIONS = {
     "normalized": ("region", "sample"),
     "sini": ("region", "sample"),
@@ -43,13 +44,7 @@ def chunk_rows(samples: int) -> int:
     return 1 << max(6, (CHUNK_BYTES // (8 * samples)).bit_length() - 1)
 
 
-def create(
-    path: Path,
-    regions: Regions,
-    samples: Sequence[str],
-    classes: Sequence[str],
-    kept: Sequence[str],
-) -> None:
+def create(path: Path, regions: Regions, samples: Names, classes: Names, kept: Names) -> None:
     """Create a store with coordinates, and matrices whose rows are still to be written."""
     import zarr
 
@@ -77,7 +72,7 @@ def create(
 
 
 def _coordinates(
-    regions: Regions, samples: Sequence[str], classes: Sequence[str]
+    regions: Regions, samples: Names, classes: Names
 ) -> dict[str, tuple[str, NDArray[Any]]]:
     text = np.dtypes.StringDType()
     return {
@@ -138,9 +133,7 @@ def _put(path: Path, first: int, matrices: Matrices) -> None:
         array[first : first + len(values)] = values
 
 
-def dataset(
-    matrices: Matrices, regions: Regions, samples: Sequence[str], classes: Sequence[str]
-) -> "xr.Dataset":
+def dataset(matrices: Matrices, regions: Regions, samples: Names, classes: Names) -> "xr.Dataset":
     """Return the matrices in memory, with their coordinates."""
     import xarray as xr
 

@@ -224,11 +224,9 @@ def genotyped(
     copies, certainty = np.full(usual.shape, NOT_CALLED, np.int8), np.full(usual.shape, np.nan)
     copies[:, places], certainty[:, places] = known, certain
     many = (known != usual[:, places]).mean(axis=1) >= HALF
-    is_common = common.share_of(calls.first, calls.stop) >= HALF  # of controls, too
+    many &= common.share_of(calls.first, calls.stop) >= HALF  # of controls, too
     found = Genotypes(
-        copies=copies,
-        quality=certainty.astype(np.float32),
-        is_common=many & is_common | unsure[good],
+        copies=copies, quality=certainty.astype(np.float32), is_common=many | unsure[good]
     )
     classes = _relative_classes(copies, usual, options).astype(np.int8)
     classes[copies == NOT_CALLED] = NOT_CALLED
