@@ -66,21 +66,15 @@ class Bond(IntEnum):
 
 
 class AtomType(NamedTuple):
-    """Parameters of an AutoDock type.
+    """Parameters of an AutoDock type."""
 
-    radius, depth            of a pair of such atoms: distance of the least energy, Å; kcal/mol
-    volume, solvation        Å³; kcal/(mol Å³)
-    role
-    bond_radius, bond_depth  of a hydrogen bond with it as the acceptor, Å; kcal/mol
-    """
-
-    radius: float
-    depth: float
-    volume: float
-    solvation: float
+    radius: float  # Å, of a pair of such atoms: the distance of the least energy
+    depth: float  # kcal/mol, of that energy
+    volume: float  # Å³
+    solvation: float  # kcal/(mol Å³)
     role: Role = Role.NONE
-    bond_radius: float = 0.0
-    bond_depth: float = 0.0
+    bond_radius: float = 0.0  # Å, of a hydrogen bond with it as the acceptor
+    bond_depth: float = 0.0  # kcal/mol, likewise
 
 
 def _plain(radius: float, depth: float, volume: float) -> AtomType:
@@ -127,33 +121,24 @@ ATOM = np.dtype(
 
 
 class MapInputs(NamedTuple):
-    """Points, atoms and probes as kernels take them, and functions of the distance r, kcal/mol.
+    """Points, atoms and probes as kernels take them, and functions of the distance r, kcal/mol."""
 
-    x, y, z    float64[nx], ...       coordinates of the points, Å from the center of the box
-    atoms      `ATOM`[n]
-    donors     int32[m]               donors among the atoms
-    probes     float64[probes, 2]     solvation without charge, volume
-    bonds      int32[kinds, probes]   how a pair's energies are put together, see `Bond`
-    pairs      float64[kinds, ENTRIES, probes]  12-6 or 12-10, smoothed, at floor(100 r)
-    screening  float64[ENTRIES]       electrostatics of two charges of 1 e, times r, at floor(100 r)
-    water      float64[ENTRIES]       desolvation's Gaussian, at floor(100 r)
-    far        float64[parts]         electrostatics beyond the cutoff, 0 within; the parts of r²,
-                                      PARTS an octave, count from 1
-    ramp       float64[RAMP_TERMS]    powers of (1 − t) / 2 in cos(8/3 · arccos t), 0 ≤ t ≤ 1
-    """
-
-    x: Floats
-    y: Floats
-    z: Floats
-    atoms: NDArray[np.void]
-    donors: NDArray[np.int32]
-    probes: Floats
+    x: Floats  # float64[nx]: coordinates of the points, Å from the center of the box
+    y: Floats  # float64[ny]
+    z: Floats  # float64[nz]
+    atoms: NDArray[np.void]  # `ATOM`[n]
+    donors: NDArray[np.int32]  # int32[m]: donors among the atoms
+    probes: Floats  # float64[probes, 2]: solvation without charge, volume
+    # int32[kinds, probes]: how a pair's energies are put together, see `Bond`
     bonds: NDArray[np.int32]
-    pairs: Floats
+    pairs: Floats  # float64[kinds, ENTRIES, probes]: 12-6 or 12-10, smoothed, at floor(100 r)
+    # float64[ENTRIES]: electrostatics of two charges of 1 e, times r, at floor(100 r)
     screening: Floats
-    water: Floats
+    water: Floats  # float64[ENTRIES]: desolvation's Gaussian, at floor(100 r)
+    # float64[parts]: electrostatics beyond the cutoff, 0 within; the parts of r², PARTS an octave,
+    # count from 1
     far: Floats
-    ramp: Floats
+    ramp: Floats  # float64[RAMP_TERMS]: powers of (1 − t) / 2 in cos(8/3 · arccos t), 0 ≤ t ≤ 1
 
 
 def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> MapInputs:

@@ -24,19 +24,14 @@ from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor, rounded
 
 
 class RowBuffers(NamedTuple):
-    """Memory for the points of a row, beside their energies.
+    """Memory for the points of a row, beside their energies."""
 
-    least, nearest  float64[nz], int32[nz]   squared distance of the nearest donor; which it is
-    electrostatics, solvations  float64[nz]  sums over all atoms, over those within the cutoff
-    lows, highs     float64[nz, probes]      of the energies of `Bond.SINGLE`
-    """
-
-    least: Floats
-    nearest: NDArray[np.int32]
-    electrostatics: Floats
-    solvations: Floats
-    lows: Floats
-    highs: Floats
+    least: Floats  # float64[nz]: squared distance of the nearest donor
+    nearest: NDArray[np.int32]  # int32[nz]: which it is
+    electrostatics: Floats  # float64[nz]: sums over all atoms
+    solvations: Floats  # float64[nz]: sums over those within the cutoff
+    lows: Floats  # float64[nz, probes]: least of the energies of `Bond.SINGLE`
+    highs: Floats  # float64[nz, probes]: greatest of them
 
 
 def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps:

@@ -34,16 +34,11 @@ Levels = NDArray[np.int16]
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """Factors by which counts are multiplied.
+    """Factors by which counts are multiplied."""
 
-    level    int16[regions]: rounded covariate × LEVELS; -1 where it is not known
-    factors  float64[LEVELS + 1, samples]
-    bins     number of quantiles; with fewer than two nothing is corrected
-    """
-
-    level: Levels
-    factors: Floats
-    bins: int
+    level: Levels  # int16[regions]: rounded covariate × LEVELS; -1 where it is not known
+    factors: Floats  # float64[LEVELS + 1, samples]
+    bins: int  # number of quantiles; with fewer than two nothing is corrected
 
     def apply(self, counts: NDArray[Any], columns: slice, threads: int = 1) -> None:
         """Correct int32 or float64[regions, samples] in place: these columns of the factors.

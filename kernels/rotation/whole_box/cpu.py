@@ -24,52 +24,36 @@ COMMON = 0.3  # of the largest blocks have less than an atom's usual shortfall
 
 
 class BlockTables(NamedTuple):
-    """Tables that bound blocks of one body; atoms stand in the order in which they are looked up.
+    """Tables that bound blocks of one body; atoms stand in the order of their look-ups."""
 
-    values     float32[...]              `BoundMaps.values`
-    per_value  float64[levels, 3]        1 / strides
-    lows       float64[levels, atoms, 3]
-    rows       int64[levels, atoms, 3]   where the map begins; values of a plane and of a row
-    sides      int64[levels, 3]
-    counts     int64[3]                  shifts
-    start      float64[3]                place of the first shift, in units of the spacing
-    per_shift  float64[3]                units of the spacing
-    above, relative                      (above − T) · relative is the limit of shortfalls
-    step                                 of the shifts, Å
-    """
-
-    values: NDArray[np.float32]
-    per_value: Floats
-    lows: Floats
-    rows: Indices
-    sides: Indices
-    counts: Indices
-    start: Floats
-    per_shift: Floats
-    above: float
+    values: NDArray[np.float32]  # float32[...]: `BoundMaps.values`
+    per_value: Floats  # float64[levels, 3]: 1 / strides
+    lows: Floats  # float64[levels, atoms, 3]
+    rows: Indices  # int64[levels, atoms, 3]: where the map begins; values of a plane and of a row
+    sides: Indices  # int64[levels, 3]
+    counts: Indices  # int64[3]: shifts
+    start: Floats  # float64[3]: place of the first shift, in units of the spacing
+    per_shift: Floats  # float64[3]: units of the spacing
+    above: float  # (above − T) · relative is the limit of shortfalls
     relative: float
-    step: float
+    step: float  # of the shifts, Å
 
 
 class BlockLists(NamedTuple):
     """The rotations that are left in a block of each level, while its parts are looked at.
 
     The last level is above the largest blocks and has all rotations.
-
-    counts  int64[levels]
-    turns   int64[levels, most]               numbers of rotations
-    rest    float32[levels, most, atoms + 1]  what the atoms from each on fall short at least
-    spans   int64[levels, 7]                  the block: its first shift along each axis, the one
-                                              after its last, and its next part
-    matrices, shifts                          room for placements of the poses at one shift
     """
 
-    counts: Indices
-    turns: Indices
+    counts: Indices  # int64[levels]
+    turns: Indices  # int64[levels, most]: numbers of rotations
+    # float32[levels, most, atoms + 1]: what the atoms from each on fall short at least
     rest: NDArray[np.float32]
+    # int64[levels, 7]: the block: its first shift along each axis, the one after its last, and its
+    # next part
     spans: Indices
-    matrices: Floats
-    shifts: Floats
+    matrices: Floats  # room for placements of the poses at one shift
+    shifts: Floats  # likewise
 
 
 class BandSearcher:

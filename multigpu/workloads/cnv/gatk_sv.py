@@ -63,20 +63,13 @@ COLUMNS = ("#chr", "start", "end", "name", "sample", "svtype", "sources")
 
 @dataclass(frozen=True)
 class CallSet:
-    """Calls that are joined, and get files of their own.
+    """Calls that are joined, and get files of their own."""
 
-    name      in the names of the files
-    sizes     of bins, in bins of the matrix
-    source    what the files say of where calls are from
-    above     calls are longer, in bases
-    stitched  whether neighbouring calls of a sample become one
-    """
-
-    name: str
-    sizes: tuple[int, ...]
-    source: str
-    above: int = 0
-    stitched: bool = False
+    name: str  # in the names of the files
+    sizes: tuple[int, ...]  # of bins, in bins of the matrix
+    source: str  # what the files say of where calls are from
+    above: int = 0  # calls are longer, in bases
+    stitched: bool = False  # whether neighbouring calls of a sample become one
 
 
 CALL_SETS = (
@@ -87,18 +80,13 @@ CALL_SETS = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BatchCalls(Columnar):
-    """Losses or gains, by sample and place.
+    """Losses or gains, by sample and place."""
 
-    sample, chrom  int32[n]  rank of the sample's name, number of the chromosome
-    start, end     int64[n]  bases, from 0, half open
-    number         int64[n]  from 1, for the names of the calls
-    """
-
-    sample: Indices
-    chrom: Indices
-    start: Rows
-    end: Rows
-    number: Rows
+    sample: Indices  # int32[n]: rank of the sample's name
+    chrom: Indices  # int32[n]: number of the chromosome
+    start: Rows  # int64[n]: bases, from 0, half open
+    end: Rows  # int64[n]: bases, from 0, half open
+    number: Rows  # int64[n]: from 1, for the names of the calls
 
 
 class BatchJob(CnvJob):

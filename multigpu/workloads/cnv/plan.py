@@ -158,46 +158,30 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedChromosome:
-    """A chromosome in the plan.
-
-    columns       of its counts that are compared; 0 where it is left out
-    pieces        in which it comes to a device
-    device_bytes  of a piece on the device
-    host_bytes    more on the host, where the results of pieces are joined
-    copy_bytes    of the copy of its counts, where a worker makes one
-    """
+    """A chromosome in the plan."""
 
     name: str
     regions: int
-    columns: int
-    pieces: int
-    device_bytes: int
-    host_bytes: int
-    copy_bytes: int
+    columns: int  # of its counts that are compared; 0 where it is left out
+    pieces: int  # in which it comes to a device
+    device_bytes: int  # of a piece on the device
+    host_bytes: int  # more on the host, where the results of pieces are joined
+    copy_bytes: int  # of the copy of its counts, where a worker makes one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CnvPlan:
-    """Plan of how chromosomes, which are the chunks, come to the devices.
-
-    chunk_bytes  of counts that come to a device at a time, at most
-    budget       memory that chromosomes may take, on the device that has least
-    lanes        chromosomes in progress on each worker
-    at_once      chromosomes of these that are on its device
-    chunks_in_process  chromosomes in progress in the process that has most
-    gpu          whether devices are GPUs
-    copied       whether there may be a copy of the counts for worker processes
-    """
+    """Plan of how chromosomes, which are the chunks, come to the devices."""
 
     shape: Shape
     chromosomes: tuple[PlannedChromosome, ...]
-    chunk_bytes: int
-    budget: int
-    lanes: int
-    at_once: int
-    chunks_in_process: int
-    gpu: bool
-    copied: bool
+    chunk_bytes: int  # of counts that come to a device at a time, at most
+    budget: int  # memory that chromosomes may take, on the device that has least
+    lanes: int  # chromosomes in progress on each worker
+    at_once: int  # chromosomes of these that are on its device
+    chunks_in_process: int  # chromosomes in progress in the process that has most
+    gpu: bool  # whether devices are GPUs
+    copied: bool  # whether there may be a copy of the counts for worker processes
 
     @property
     def largest(self) -> PlannedChromosome:

@@ -101,50 +101,36 @@ class SegmentTable(Columnar):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RegionTable(Columnar):
-    """CNV regions by chromosome and position.
+    """CNV regions by chromosome and position."""
 
-    chrom        int32[n]             index of the name
-    start, end   int64[n]             bases, from 0, half open
-    copy_number  int32[n, samples]    classes to show: those of the numbers of copies
-    fractional   float64[n, samples]  fractional copy numbers; NaN where they are not wanted
-    """
-
-    chrom: Indices
-    start: Rows
-    end: Rows
-    copy_number: Indices
-    fractional: Floats
+    chrom: Indices  # int32[n]: index of the name
+    start: Rows  # int64[n]: bases, from 0, half open
+    end: Rows  # int64[n]: bases, from 0, half open
+    copy_number: Indices  # int32[n, samples]: classes to show: those of the numbers of copies
+    fractional: Floats  # float64[n, samples]: copy numbers; NaN where they are not wanted
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Genotypes(Columnar):
-    """Copies of every sample at every CNV, from their posteriors.
+    """Copies of every sample at every CNV, from their posteriors."""
 
-    copies     int8[CNVs, samples]     -1 where the sample is not compared
-    quality    float32[CNVs, samples]  Phred of the copies
-    is_common  bool[CNVs]              whether half of the samples and more have other copies
-                                       than usual, or what is usual cannot be told
-    """
-
-    copies: Copies
-    quality: NDArray[np.float32]
+    copies: Copies  # int8[CNVs, samples]: -1 where the sample is not compared
+    quality: NDArray[np.float32]  # float32[CNVs, samples]: Phred of the copies
+    # bool[CNVs]: whether half of the samples and more have other copies than usual, or what is
+    # usual cannot be told
     is_common: Mask
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SampleFacts(Columnar):
-    """Facts about each sample and then control, for quality control.
+    """Facts about each sample and then control, for quality control."""
 
-    reads        float64[n]  on all chromosomes
-    references   int32[n]    how many samples it is compared with; 0 where it is with all
-    correlation  float64[n]  mean of those with these samples; NaN where it is not computed
-    noise        float64[n]  median absolute difference of log2 ratios of neighbouring regions; NaN
-                             where it is not computed
-    """
-
-    reads: Floats
-    references: Indices
+    reads: Floats  # float64[n]: on all chromosomes
+    references: Indices  # int32[n]: how many samples it is compared with; 0 where it is with all
+    # float64[n]: mean of those with these samples; NaN where it is not computed
     correlation: Floats
+    # float64[n]: median absolute difference of log2 ratios of neighbouring regions; NaN where it is
+    # not computed
     noise: Floats
 
     @classmethod
@@ -156,18 +142,12 @@ class SampleFacts(Columnar):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SampleTracks:
-    """Values of samples along a chromosome, for the plots of samples: means of several regions.
+    """Values of samples along a chromosome, for the plots of samples: means of several regions."""
 
-    chrom    index of the chromosome's name
-    row      int64[points]             the region in the middle of those of each point
-    samples  int32[compared]           samples that are compared there, ascending
-    values   float32[points, samples]  means of the signed I/NI
-    """
-
-    chrom: int
-    row: Rows
-    samples: Indices
-    values: NDArray[np.float32]
+    chrom: int  # index of the chromosome's name
+    row: Rows  # int64[points]: the region in the middle of those of each point
+    samples: Indices  # int32[compared]: samples that are compared there, ascending
+    values: NDArray[np.float32]  # float32[points, samples]: means of the signed I/NI
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

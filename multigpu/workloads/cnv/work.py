@@ -34,30 +34,19 @@ from multigpu.workloads.cnv.stages.normalize import Normalize, zero_fractions
 
 @dataclass(eq=False, kw_only=True)
 class CnvWorkload:
-    """Everything a worker needs to know of a copy-number job.
-
-    counts           of the cases and then the controls
-    columns          what is known of these
-    regions          number of all regions
-    is_segmented     whether these are enough for a segmentation
-    kept             results to hand back besides the calls
-    threads          of the CPU, for the kernels of a worker
-    chunk_bytes      of counts that come to a device at a time, at most
-    memory_fraction  share of a device's free memory to use
-    expected         what a worker in another process must have
-    """
+    """Everything a worker needs to know of a copy-number job."""
 
     key: str
     options: CnvOptions
-    counts: CountsSource
-    columns: Columns
-    regions: int
-    is_segmented: bool
-    kept: KeptResults
-    threads: int
-    chunk_bytes: int
-    memory_fraction: float
-    expected: Expected | None
+    counts: CountsSource  # of the cases and then the controls
+    columns: Columns  # what is known of these
+    regions: int  # number of all regions
+    is_segmented: bool  # whether these are enough for a segmentation
+    kept: KeptResults  # results to hand back besides the calls
+    threads: int  # of the CPU, for the kernels of a worker
+    chunk_bytes: int  # of counts that come to a device at a time, at most
+    memory_fraction: float  # share of a device's free memory to use
+    expected: Expected | None  # what a worker in another process must have
 
     def open(self, place: Place) -> "CnvSession":
         """Set up on a device. Raises Unfit where the worker lacks something."""

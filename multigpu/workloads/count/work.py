@@ -18,59 +18,43 @@ from multigpu.run.fitness import Expected, require
 
 @dataclass(frozen=True)
 class CountSpan:
-    """A piece of an alignment file.
+    """A piece of an alignment file."""
 
-    file     number of the file
-    stretch  records of it
-    """
-
-    file: int
-    stretch: Stretch
+    file: int  # number of the file
+    stretch: Stretch  # records of it
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountPart:
-    """Counts from one span.
+    """Counts from one span."""
 
-    file    number of the file
-    rows    int64[n]  regions that have reads in the span
-    counts  int64[n]  reads in each of these regions
-    mapped  int64[references]  mapped reads in the span, whether they count or not
-    """
-
-    file: int
-    rows: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    file: int  # number of the file
+    rows: NDArray[np.int64]  # int64[n]: regions that have reads in the span
+    counts: NDArray[np.int64]  # int64[n]: reads in each of these regions
+    # int64[references]: mapped reads in the span, whether they count or not
     mapped: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedReads:
-    """Reads of a span, decompressed while they are taken.
-
-    rows  int64[n]  regions that the reads may fall into
-    """
+    """Reads of a span, decompressed while they are taken."""
 
     span: CountSpan
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int64]  # int64[n]: regions that the reads may fall into
     reads: Iterator[Reads]
 
 
 @dataclass(eq=False, kw_only=True)
 class CountWorkload:
-    """Everything that a worker needs to count.
-
-    regions     grouped by chromosome
-    references  of each file, numbers of the references that the chromosomes stand for
-    expected    requirements for a worker that is not this process
-    """
+    """Everything that a worker needs to count."""
 
     key: str
     files: Sequence[AlignmentFile]
-    regions: Regions
+    regions: Regions  # grouped by chromosome
+    # of each file, numbers of the references that the chromosomes stand for
     references: Sequence[Sequence[int]]
     options: Counting
-    expected: Expected | None = None
+    expected: Expected | None = None  # requirements for a worker that is not this process
 
     def open(self, place: Place) -> "CountSession":
         """Return a session on a worker. Raises Unfit where the worker may not take part."""

@@ -25,16 +25,11 @@ SKIPPED_HEADER = "file\trecord\tligand\treason\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockFiles:
-    """Paths of the poses, their tables and the report.
+    """Paths of the poses, their tables and the report."""
 
-    poses   None: standard output
-    scores  table of scores; None: beside the poses
-    report  HTML page, or None
-    """
-
-    poses: str | None
-    scores: str | None
-    report: str | None
+    poses: str | None  # None: standard output
+    scores: str | None  # table of scores; None: beside the poses
+    report: str | None  # HTML page, or None
 
     @property
     def format(self) -> str:

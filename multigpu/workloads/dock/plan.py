@@ -43,32 +43,23 @@ CPU_BYTES = 1 << 26  # of a thread that searches there
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockSpan:
-    """Consecutive ligands of one format, and the range of their poses to search.
+    """Consecutive ligands of one format, and the range of their poses to search."""
 
-    first    index of the first record in the whole input
-    poses    begin and end
-    """
-
-    first: int
+    first: int  # index of the first record in the whole input
     records: tuple[LigandRecords, ...]
-    poses: tuple[int, int]
+    poses: tuple[int, int]  # begin and end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockPlan(ChunkPlan):
-    """Sizes by which ligands and their poses are cut into spans.
+    """Sizes by which ligands and their poses are cut into spans."""
 
-    chunk_ligands  most ligands of a span
-    pose_spans     begin and end of the spans into which the poses of a ligand are cut
-    threads        threads of all workers
-    top            poses of each ligand
-    once_bytes     host memory that a process takes once: program, field, listed rotations
-    """
-
-    chunk_ligands: int
+    chunk_ligands: int  # most ligands of a span
+    # begin and end of the spans into which the poses of a ligand are cut
     pose_spans: tuple[tuple[int, int], ...]
-    threads: int = 1
-    top: int = 1
+    threads: int = 1  # threads of all workers
+    top: int = 1  # poses of each ligand
+    # host memory that a process takes once: program, field, listed rotations
     once_bytes: int = PROGRAM_BYTES
 
     def spans_by(self) -> dict[str, Any]:

@@ -27,15 +27,12 @@ DRAWN_POSES = 9  # of a ligand in a report, at most
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DockedPoses:
-    """The best poses of loaded ligands.
+    """The best poses of loaded ligands."""
 
-    workload  what they were searched for
-    found     placements of their bodies, which are records: ligands in their order, the best pose
-              of each first
-    """
-
-    workload: "DockWorkload"
+    workload: "DockWorkload"  # what they were searched for
     loaded: LoadedLigands
+    # placements of their bodies, which are records: ligands in their order, the best pose of each
+    # first
     found: Placements
 
     @cached_property

@@ -62,15 +62,12 @@ TITLE = f"receptor, residues within {NEAR:g} Å"
 
 
 class Measure(NamedTuple):
-    """Number by which ligands are compared.
-
-    sign  of a value, for that of a score
-    """
+    """Number by which ligands are compared."""
 
     name: str
     unit: str
     better: str
-    sign: int
+    sign: int  # of a value, for that of a score
 
     @property
     def heading(self) -> str:

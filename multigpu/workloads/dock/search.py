@@ -35,16 +35,11 @@ def field_of(pocket: Pocket, options: DockOptions) -> Field:
 
 @dataclass(frozen=True)
 class WholeBox:
-    """Poses of a whole box that are found, refined, returned.
+    """Poses of a whole box that are found, refined, returned."""
 
-    width    of the band below the best score: all poses in it are found
-    refined  poses of a ligand that are refined, 0 for none
-    top      poses of each ligand that are returned
-    """
-
-    width: float
-    refined: int
-    top: int
+    width: float  # of the band below the best score: all poses in it are found
+    refined: int  # poses of a ligand that are refined, 0 for none
+    top: int  # poses of each ligand that are returned
 
 
 def whole_box_of(options: DockOptions, pocket: Pocket) -> WholeBox | None:

@@ -41,32 +41,22 @@ def are_far(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 @dataclass
 class DockStats(JobStats):
-    """Counts and scores of the ligands that a docking job has finished.
+    """Counts and scores of the ligands that a docking job has finished."""
 
-    ligands            that were docked
-    poses              that were written
-    without_hydrogens  ligands
-    parts              ligands of whose record other atoms were left out
-    reaching_out       ligands whose best pose has atoms outside of the grid
-    most_outside       the largest number of such atoms, and the ligand's name
-    text_bytes         of the ligands' records
-    others             ligands that are another molecule than the reference
-    sizes              int32 arrays: heavy atoms of every ligand, in the order of the input
-    scores             float64 arrays: the best score of every ligand, in the order of the input
-    names              of every ligand, in the order of the input
-    """
-
-    ligands: int = 0
-    poses: int = 0
-    without_hydrogens: int = 0
-    parts: int = 0
-    reaching_out: int = 0
+    ligands: int = 0  # that were docked
+    poses: int = 0  # that were written
+    without_hydrogens: int = 0  # ligands
+    parts: int = 0  # ligands of whose record other atoms were left out
+    reaching_out: int = 0  # ligands whose best pose has atoms outside of the grid
+    # the largest number of such atoms, and the ligand's name
     most_outside: tuple[int, str] = (0, "")
-    text_bytes: int = 0
-    others: int = 0
+    text_bytes: int = 0  # of the ligands' records
+    others: int = 0  # ligands that are another molecule than the reference
+    # int32 arrays: heavy atoms of every ligand, in the order of the input
     sizes: list[NDArray[np.int32]] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)  # of every ligand, in the order of the input
     skipped: list[Skipped] = field(default_factory=list)
+    # float64 arrays: the best score of every ligand, in the order of the input
     scores: list[NDArray[np.float64]] = field(default_factory=list)
 
     def take(self, docked: DockedLigands) -> None:
@@ -116,14 +106,10 @@ class DockStats(JobStats):
 
 @dataclass(kw_only=True, eq=False)
 class Listing:
-    """The best ligands so far.
+    """The best ligands so far."""
 
-    energies  whether poses have columns of energies
-    parts     columns of poses, by name
-    """
-
-    energies: bool
-    parts: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+    energies: bool  # whether poses have columns of energies
+    parts: list[dict[str, NDArray[Any]]] = field(default_factory=list)  # columns of poses, by name
 
     def take(self, rows: PoseBatch) -> None:
         """Add the poses of ligands, each with all of its rows."""

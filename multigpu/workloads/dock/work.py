@@ -29,37 +29,26 @@ ATOM_BYTES = 128  # of an atom on a device: its position, channels and weights
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DockChunk:
-    """A span, its loaded ligands, and what is searched of them: all, or some after each other.
-
-    ligand_of  int64[bodies], from 0, ascending: the ligand of each body
-    """
+    """A span, its loaded ligands, and what is searched of them: all, or some after each other."""
 
     span: DockSpan
     loaded: LoadedLigands
     bodies: Ligands
-    ligand_of: NDArray[np.int64]
+    ligand_of: NDArray[np.int64]  # int64[bodies], from 0, ascending: the ligand of each body
 
 
 @dataclass(kw_only=True, eq=False)
 class DockWorkload:
-    """Everything that a worker needs to know of a docking job.
-
-    loader       of its ligands
-    field        the pocket as the kernels take it
-    search       the poses that are tried
-    whole        what becomes of them where they fill a box, else None
-    reference    what poses are compared with
-    report       best ligands of every part that are kept for a report
-    expected     what a worker elsewhere must have; None: all workers are threads of this process
-    """
+    """Everything that a worker needs to know of a docking job."""
 
     key: str
-    loader: LigandLoader
-    field: Field
-    search: PoseSearch
-    whole: WholeBox | None = None
-    reference: ReferencePose | None = None
-    report: int = 0
+    loader: LigandLoader  # of its ligands
+    field: Field  # the pocket as the kernels take it
+    search: PoseSearch  # the poses that are tried
+    whole: WholeBox | None = None  # what becomes of them where they fill a box, else None
+    reference: ReferencePose | None = None  # what poses are compared with
+    report: int = 0  # best ligands of every part that are kept for a report
+    # what a worker elsewhere must have; None: all workers are threads of this process
     expected: Expected | None = None
 
     def open(self, place: Place) -> "DockSession":

@@ -36,18 +36,13 @@ def value_name(options: CnvOptions) -> str:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HeatMap:
-    """Regions in bins, each within a chromosome.
+    """Regions in bins, each within a chromosome."""
 
-    values  float64[samples, bins]: the segment mean farthest from 0 in each bin; NaN without any
-    labels  chromosome and place of every bin
-    begins  int64[chromosomes]: the first bin of each
-    names   names of the chromosomes
-    """
-
+    # float64[samples, bins]: the segment mean farthest from 0 in each bin; NaN without any
     values: Floats
-    labels: list[str]
-    begins: NDArray[np.int64]
-    names: tuple[str, ...]
+    labels: list[str]  # chromosome and place of every bin
+    begins: NDArray[np.int64]  # int64[chromosomes]: the first bin of each
+    names: tuple[str, ...]  # names of the chromosomes
 
     @property
     def middles(self) -> Floats:
@@ -144,15 +139,11 @@ class RegionAxis:
     """An axis on which regions lie side by side, with room between chromosomes and at gaps.
 
     Rows are those of regions, numbered through all chromosomes.
-
-    begins  int64[chromosomes]: the first region of each
-    breaks  int64[n]: regions with room before them
-    room    width of that, in regions
     """
 
-    begins: Rows
-    breaks: Rows
-    room: int
+    begins: Rows  # int64[chromosomes]: the first region of each
+    breaks: Rows  # int64[n]: regions with room before them
+    room: int  # width of that, in regions
 
     @classmethod
     def of(cls, result: CnvResult) -> Self:

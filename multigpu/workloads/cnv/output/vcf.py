@@ -72,14 +72,10 @@ def check_names(contigs: Sequence[str]) -> None:
 
 
 class VcfSource(NamedTuple):
-    """Origin of a VCF file.
+    """Origin of a VCF file."""
 
-    command  that decides on the records, for the header
-    genome   for the bases before the CNVs; None: they are N
-    """
-
-    command: str = ""
-    genome: IndexedFasta | None = None
+    command: str = ""  # that decides on the records, for the header
+    genome: IndexedFasta | None = None  # for the bases before the CNVs; None: they are N
 
 
 def write_vcf(result: CnvResult, path: Path, source: VcfSource = VcfSource()) -> None:  # noqa: B008

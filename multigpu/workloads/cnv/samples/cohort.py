@@ -21,25 +21,18 @@ from multigpu.workloads.count.job import CountJob
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Cohort:
-    """Cases and controls, whose order is that of the columns of the counts.
+    """Cases and controls, whose order is that of the columns of the counts."""
 
-    regions       in which reads are counted
-    cases         names of the cases, the samples of the results
-    controls      names of the controls
-    ploidy        of each case and then control, on all chromosomes; None: two, or by sex
-    sexes         "male", "female" or "" of each case and then control; empty: not used
-    sex_coverage  coverage of X and Y from which the sexes were inferred
-    genome_name   as given; None: recognized by the lengths of chromosomes
-    references    lengths of references in bases, by name, where alignments give them
-    """
-
-    regions: Regions
-    cases: tuple[str, ...]
-    controls: tuple[str, ...] = ()
+    regions: Regions  # in which reads are counted
+    cases: tuple[str, ...]  # names of the cases, the samples of the results
+    controls: tuple[str, ...] = ()  # names of the controls
+    # of each case and then control, on all chromosomes; None: two, or by sex
     ploidy: tuple[int, ...] | None = None
+    # "male", "female" or "" of each case and then control; empty: not used
     sexes: tuple[str, ...] = ()
-    sex_coverage: Coverage | None = None
-    genome_name: str | None = None
+    sex_coverage: Coverage | None = None  # coverage of X and Y from which the sexes were inferred
+    genome_name: str | None = None  # as given; None: recognized by the lengths of chromosomes
+    # lengths of references in bases, by name, where alignments give them
     references: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod

@@ -25,19 +25,14 @@ LEAST_MAPPABILITY = 0.5  # below it most reads of a region may be of other place
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FilteredRegions:
-    """Regions that a cohort is called in, and where they are in its table.
-
-    first        int64[joined]: the first row of the neighbours that are joined; None: each row
-    kept         bool[joined]: those that stay
-    mappability  float64[regions]; None: not asked for
-    notes        what was left out, a sentence each
-    """
+    """Regions that a cohort is called in, and where they are in its table."""
 
     regions: Regions
+    # int64[joined]: the first row of the neighbours that are joined; None: each row
     first: Rows | None
-    kept: Mask
-    mappability: Floats | None
-    notes: tuple[str, ...]
+    kept: Mask  # bool[joined]: those that stay
+    mappability: Floats | None  # float64[regions]; None: not asked for
+    notes: tuple[str, ...]  # what was left out, a sentence each
 
     def counts(self, table: Counts) -> Counts:
         """Return the counts of these regions."""

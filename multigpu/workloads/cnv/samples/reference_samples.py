@@ -50,27 +50,21 @@ NEAREST, OF_A_SEX = 24, 12  # samples for each case; those of either sex at leas
 class ReferenceSamples:
     """Facts from the autosomes about the columns of the counts, cases and then controls.
 
-    cases       number of columns that are cases
-    count       reference samples of each; fewer on a chromosome that fewer samples have
-    nearest     int32[columns, references]: those it may be compared with, the most alike first
-                and itself last
-    sizes       float64[columns]: depth, 1 in the mean
-    depths      middle and spread of the logarithms of regions' depths: of their counts by sizes
     correlation float64[columns]: mean of those with a column's reference samples
-    dispersion  that of a usual region
-    noise       float64[columns]: factor on the dispersion, at least 1
-    watched     int32[n]: columns whose spread tells how much a region varies
     """
 
-    cases: int
-    count: int
+    cases: int  # number of columns that are cases
+    count: int  # reference samples of each; fewer on a chromosome that fewer samples have
+    # int32[columns, references]: those it may be compared with, the most alike first and itself
+    # last
     nearest: Indices
-    sizes: Floats
+    sizes: Floats  # float64[columns]: depth, 1 in the mean
+    # middle and spread of the logarithms of regions' depths: of their counts by sizes
     depths: tuple[float, float]
     correlation: Floats
-    dispersion: float
-    noise: Floats
-    watched: Indices
+    dispersion: float  # that of a usual region
+    noise: Floats  # float64[columns]: factor on the dispersion, at least 1
+    watched: Indices  # int32[n]: columns whose spread tells how much a region varies
 
     @classmethod
     def of(cls, sampled: NDArray[Any], cases: int, options: CnvOptions) -> Self:

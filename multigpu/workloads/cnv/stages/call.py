@@ -47,16 +47,12 @@ ROWS_AT_A_TIME = 1 << 16  # rows whose values are held together; a longer span c
 
 @dataclass(frozen=True)
 class Call:
-    """Calls of every chromosome.
-
-    threads  for the model of the CNVs
-    regions  of the whole run
-    """
+    """Calls of every chromosome."""
 
     options: CnvOptions
     kept: KeptResults
-    threads: int
-    regions: int
+    threads: int  # for the model of the CNVs
+    regions: int  # of the whole run
     name: ClassVar[str] = "call"
 
     def run(self, chromosome: Chromosome) -> Chromosome:

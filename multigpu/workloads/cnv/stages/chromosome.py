@@ -35,21 +35,17 @@ class NotComparable(UsageError):
 class Columns:
     """Columns of the counts: cases, then controls.
 
-    names      of the samples
-    cases      number of columns that are cases
-    totals     float64[columns]: reads of each on all chromosomes
-    factors    float64[chromosomes, columns]: size factors, where the client has found them
-    coverages  float64[columns]: coverages, where these are modelled (--norm 2)
     references reference samples of all columns, where they are used; also for some of the columns
-    whole      chromosomes and arms of cases that are changed as a whole, by chromosome's block
     """
 
-    names: tuple[str, ...]
-    cases: int
-    totals: Floats
+    names: tuple[str, ...]  # of the samples
+    cases: int  # number of columns that are cases
+    totals: Floats  # float64[columns]: reads of each on all chromosomes
+    # float64[chromosomes, columns]: size factors, where the client has found them
     factors: Floats | None
-    coverages: Floats | None
+    coverages: Floats | None  # float64[columns]: coverages, where these are modelled (--norm 2)
     references: ReferenceSamples | None = None
+    # chromosomes and arms of cases that are changed as a whole, by chromosome's block
     whole: Mapping[int, Sequence[WholeChange]] = field(default_factory=dict)
 
     def take(self, chosen: Sequence[int]) -> Self:

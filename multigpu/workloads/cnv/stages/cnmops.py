@@ -21,14 +21,11 @@ CBS_WIDEST = 5  # widest least width of a segment that circular binary segmentat
 
 @dataclass(frozen=True)
 class RunModel:
-    """The model of all regions.
-
-    fetched  names of the results that come back to the host
-    """
+    """The model of all regions."""
 
     options: CnvOptions
     backend: KernelBackend
-    fetched: tuple[str, ...]
+    fetched: tuple[str, ...]  # names of the results that come back to the host
     name: ClassVar[str] = "model"
 
     def run(self, chromosome: Chromosome) -> Chromosome:

@@ -89,14 +89,11 @@ class ExpectCounts:
 
 @dataclass(frozen=True)
 class FindPaths:
-    """Likeliest copies of every sample in every region, and segments of equal ones.
-
-    regions  of the whole run
-    """
+    """Likeliest copies of every sample in every region, and segments of equal ones."""
 
     options: CnvOptions
     backend: KernelBackend
-    regions: int
+    regions: int  # of the whole run
     name: ClassVar[str] = "segment"
 
     def run(self, chromosome: Chromosome) -> Chromosome:
