@@ -23,26 +23,23 @@ PLACE_BYTES = 20  # of a region: chromosome, start and end
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CnvSpan:
-    """A chromosome: its place among the blocks of the regions, and its rows of the counts.
-
-    chrom    index of its name
-    columns  samples that are compared here, cases and then controls; None: all of them. The other
-             fields are about these columns
-    ploidy   of each column, for normalization; None: the same for all
-    copies   usual copies of each column, where they go by sex; None: two for all
-    shares   expected reads of each column relative to an autosome; None: the same for all
-    par      pseudoautosomal regions: everybody has two copies there, whatever `copies` says
-    """
+    """A chromosome: its place among the blocks of the regions, and its rows of the counts."""
 
     block: int
-    chrom: int
+    chrom: int  # index of its name
     name: str
     first: int
     stop: int
+    # Samples that are compared here, cases and then controls; None: all of them. The other fields
+    # are about these columns
     columns: tuple[int, ...] | None = None
+    # Of each column, for normalization; None: the same for all
     ploidy: tuple[int, ...] | None = None
+    # Usual copies of each column, where they go by sex; None: two for all
     copies: tuple[int, ...] | None = None
+    # Expected reads of each column relative to an autosome; None: the same for all
     shares: tuple[float, ...] | None = None
+    # Pseudoautosomal regions: everybody has two copies there, whatever `copies` says
     par: Intervals = ()
 
     @property

@@ -152,29 +152,22 @@ class SampleTracks:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CnvPart:
-    """Calls of a chromosome.
-
-    classes   int8[CNVs, samples]: the model's class of the inner regions of each CNV; NOT_CALLED
-              where the sample is not compared
-    usual     int8[CNVs, samples]: usual copies there; 0 where the sample is not compared
-    regions   CNV regions, in which all samples have what is usual: `CnvResult` adds the CNVs
-    robust    robust CNV regions in the same way, where they are wanted
-    pieces    rows of the matrices that the client keeps or writes
-    left_out  why the samples are not compared, after the chromosome's name; empty where they are
-    genotypes of the rows of `classes`, where they are computed
-    tracks    None where they are not wanted, or no samples are compared
-    """
+    """Calls of a chromosome."""
 
     segments: SegmentTable
+    # int8[CNVs, samples]: the model's class of the inner regions of each CNV; NOT_CALLED where the
+    # sample is not compared
     classes: Copies
-    usual: Copies
+    usual: Copies  # int8[CNVs, samples]: usual copies there; 0 where the sample is not compared
+    # CNV regions, in which all samples have what is usual: `CnvResult` adds the CNVs
     regions: RegionTable
-    robust: RegionTable | None
-    pieces: Pieces
+    robust: RegionTable | None  # robust CNV regions in the same way, where they are wanted
+    pieces: Pieces  # rows of the matrices that the client keeps or writes
     notes: tuple[str, ...]
+    # Why the samples are not compared, after the chromosome's name; empty where they are
     left_out: str
-    genotypes: Genotypes | None = None
-    tracks: SampleTracks | None = None
+    genotypes: Genotypes | None = None  # of the rows of `classes`, where they are computed
+    tracks: SampleTracks | None = None  # None where they are not wanted, or no samples are compared
 
 
 # Of these the parts in a journal consist.

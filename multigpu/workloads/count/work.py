@@ -51,7 +51,7 @@ class CountWorkload:
     key: str
     files: Sequence[AlignmentFile]
     regions: Regions  # grouped by chromosome
-    # of each file, numbers of the references that the chromosomes stand for
+    # Of each file, numbers of the references that the chromosomes stand for
     references: Sequence[Sequence[int]]
     options: Counting
     expected: Expected | None = None  # requirements for a worker that is not this process

@@ -55,11 +55,11 @@ class DockPlan(ChunkPlan):
     """Sizes by which ligands and their poses are cut into spans."""
 
     chunk_ligands: int  # most ligands of a span
-    # begin and end of the spans into which the poses of a ligand are cut
+    # Begin and end of the spans into which the poses of a ligand are cut
     pose_spans: tuple[tuple[int, int], ...]
     threads: int = 1  # threads of all workers
     top: int = 1  # poses of each ligand
-    # host memory that a process takes once: program, field, listed rotations
+    # Host memory that a process takes once: program, field, listed rotations
     once_bytes: int = PROGRAM_BYTES
 
     def spans_by(self) -> dict[str, Any]:

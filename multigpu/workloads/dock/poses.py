@@ -31,7 +31,7 @@ class DockedPoses:
 
     workload: "DockWorkload"  # what they were searched for
     loaded: LoadedLigands
-    # placements of their bodies, which are records: ligands in their order, the best pose of each
+    # Placements of their bodies, which are records: ligands in their order, the best pose of each
     # first
     found: Placements
 

@@ -48,7 +48,7 @@ class DockStats(JobStats):
     without_hydrogens: int = 0  # ligands
     parts: int = 0  # ligands of whose record other atoms were left out
     reaching_out: int = 0  # ligands whose best pose has atoms outside of the grid
-    # the largest number of such atoms, and the ligand's name
+    # The largest number of such atoms, and the ligand's name
     most_outside: tuple[int, str] = (0, "")
     text_bytes: int = 0  # of the ligands' records
     others: int = 0  # ligands that are another molecule than the reference

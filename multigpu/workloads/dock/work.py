@@ -48,7 +48,7 @@ class DockWorkload:
     whole: WholeBox | None = None  # what becomes of them where they fill a box, else None
     reference: ReferencePose | None = None  # what poses are compared with
     report: int = 0  # best ligands of every part that are kept for a report
-    # what a worker elsewhere must have; None: all workers are threads of this process
+    # What a worker elsewhere must have; None: all workers are threads of this process
     expected: Expected | None = None
 
     def open(self, place: Place) -> "DockSession":

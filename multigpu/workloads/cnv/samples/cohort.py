@@ -26,13 +26,13 @@ class Cohort:
     regions: Regions  # in which reads are counted
     cases: tuple[str, ...]  # names of the cases, the samples of the results
     controls: tuple[str, ...] = ()  # names of the controls
-    # of each case and then control, on all chromosomes; None: two, or by sex
+    # Of each case and then control, on all chromosomes; None: two, or by sex
     ploidy: tuple[int, ...] | None = None
     # "male", "female" or "" of each case and then control; empty: not used
     sexes: tuple[str, ...] = ()
     sex_coverage: Coverage | None = None  # coverage of X and Y from which the sexes were inferred
     genome_name: str | None = None  # as given; None: recognized by the lengths of chromosomes
-    # lengths of references in bases, by name, where alignments give them
+    # Lengths of references in bases, by name, where alignments give them
     references: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod

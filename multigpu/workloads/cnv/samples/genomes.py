@@ -25,7 +25,7 @@ class Genome:
     name: str
     others: tuple[str, ...]  # its other names
     par: Intervals  # pseudoautosomal regions of X, of which everybody has two copies
-    # of its chromosomes 1, 2, …, X and Y in bases; not of M, which has two in hg19
+    # Of its chromosomes 1, 2, …, X and Y in bases; not of M, which has two lengths in hg19.
     lengths: tuple[int, ...]
 
     def by_name(self) -> dict[str, int]:

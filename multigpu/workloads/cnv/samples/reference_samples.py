@@ -59,7 +59,7 @@ class ReferenceSamples:
     # last
     nearest: Indices
     sizes: Floats  # float64[columns]: depth, 1 in the mean
-    # middle and spread of the logarithms of regions' depths: of their counts by sizes
+    # Middle and spread of the logarithms of regions' depths: of their counts by sizes
     depths: tuple[float, float]
     correlation: Floats
     dispersion: float  # that of a usual region

@@ -45,7 +45,7 @@ class Columns:
     factors: Floats | None
     coverages: Floats | None  # float64[columns]: coverages, where these are modelled (--norm 2)
     references: ReferenceSamples | None = None
-    # chromosomes and arms of cases that are changed as a whole, by chromosome's block
+    # Chromosomes and arms of cases that are changed as a whole, by chromosome's block
     whole: Mapping[int, Sequence[WholeChange]] = field(default_factory=dict)
 
     def take(self, chosen: Sequence[int]) -> Self:
@@ -63,59 +63,41 @@ class Columns:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Chromosome:
-    """A chromosome, and what the stages have found of it so far.
+    """A chromosome, and what the stages have found so far: nothing where it has no samples."""
 
-    From the input:
-
-    counts      int32 or float64[regions, columns] of the samples that are compared
-    start, end  int64[regions], in bases
-    columns     what is known of the compared samples
-    places      int32[cases]: numbers of the compared cases among all
-    copies      int8[all cases]: usual copies outside of `span.par`; 0 where a case is not compared
-
-    On a device:
-
-    divisor     factor by which pieces are smaller, on a device with little memory
-    piece_rows  regions that are on the device at a time
-    on_device   the counts there, where they fit in one piece; else those of the host
-    modelled    results of the model by name, there
-
-    From the stages; without samples they stay as they are:
-
-    scale       float64[columns]: size factors
-    level       float64[regions]: level of the controls, or of a single sample; None in a cohort
-    expected    counts that samples should have, where these have reference samples
-    common      regions where a change is common
-    states      int8[regions, cases]: likeliest states of the hidden Markov model
-    segments    of all cases; the last stage calls them
-    robust      segments of I/NI, where robust regions are wanted
-    matrices    results of the model by name, on the host
-    left_out    why the samples are not compared, as in `NotComparable`; empty where they are
-    part        the calls
-    """
-
+    # From the input.
     span: CnvSpan
-    counts: NDArray[Any]
-    start: Rows
+    counts: NDArray[Any]  # int32 or float64[regions, columns] of the samples that are compared
+    start: Rows  # int64[regions], in bases
     end: Rows
-    columns: Columns
-    places: Indices
+    columns: Columns  # what is known of the compared samples
+    places: Indices  # int32[cases]: numbers of the compared cases among all
+    # int8[all cases]: usual copies outside of `span.par`; 0 where a case is not compared
     copies: Copies
-    divisor: int = 1
-    piece_rows: int = 0
-    on_device: Any = None
-    modelled: dict[str, Any] = field(default_factory=dict)
-    scale: Floats = field(default_factory=lambda: np.empty(0))
+
+    # On a device.
+    divisor: int = 1  # factor by which pieces are smaller, on a device with little memory
+    piece_rows: int = 0  # regions that are on the device at a time
+    on_device: Any = None  # the counts there, where they fit in one piece; else those of the host
+    modelled: dict[str, Any] = field(default_factory=dict)  # results of the model by name, there
+
+    # From the stages.
+    scale: Floats = field(default_factory=lambda: np.empty(0))  # float64[columns]: size factors
+    # float64[regions]: level of the controls, or of a single sample; None in a cohort
     level: Any = None
+    # Counts that samples should have, where these have reference samples.
     expected: ExpectedCounts | None = None
+    # Regions where a change is common.
     common: CommonRegions = field(default_factory=CommonRegions)
-    states: States | None = None
+    states: States | None = None  # int8[regions, cases]: likeliest of the hidden Markov model
+    # Of all cases; the last stage calls them.
     segments: SegmentTable = field(default_factory=SegmentTable.empty)
+    # Segments of I/NI, where robust regions are wanted.
     robust: SegmentTable = field(default_factory=SegmentTable.empty)
-    matrices: Matrices = field(default_factory=dict)
+    matrices: Matrices = field(default_factory=dict)  # results of the model by name, on the host
     notes: tuple[str, ...] = ()
-    left_out: str = ""
-    part: CnvPart | None = None
+    left_out: str = ""  # why the samples are not compared, as in `NotComparable`
+    part: CnvPart | None = None  # the calls
 
     @classmethod
     def load(

@@ -116,17 +116,13 @@ def model_options(options: CnvOptions) -> Model:
 
 @dataclass(frozen=True)
 class Segment:
-    """Segments of the samples, and of I/NI where robust regions are wanted.
-
-    threads       of the CPU, for circular binary segmentation: each of its tests waits for the
-                  one before
-    is_segmented  whether the job has enough regions for a segmentation
-    """
+    """Segments of the samples, and of I/NI where robust regions are wanted."""
 
     options: CnvOptions
     backend: KernelBackend
+    # Of the CPU, for circular binary segmentation: each of its tests waits for the one before
     threads: int
-    is_segmented: bool
+    is_segmented: bool  # whether the job has enough regions for a segmentation
     name: ClassVar[str] = "segment"
 
     def run(self, chromosome: Chromosome) -> Chromosome:
