@@ -1,4 +1,4 @@
-"""What a proof needs of a field: that a score in single precision is near the one in double.
+"""Bounds of a field: how near a score in single precision is to the one in double.
 
 The search computes s(pose) in single precision, and S(pose) in double precision only where that
 could be the highest: docs/dock.md has the proof, `bounds.cuh` its formulas over the terms of each

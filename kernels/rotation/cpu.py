@@ -82,7 +82,6 @@ class PoseSearcher:
         self.grid = field_arrays(field)
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
-        """Return what `reference.PoseSearcher.best` does."""
         span = range(self.search.stop) if span is None else span
         room = buffers()
         starts = (self.search.targets(ligands) - self.field.origin) * self.grid.per_unit
@@ -112,7 +111,6 @@ class PoseSearcher:
 
 
 def buffers() -> PoseBuffers:
-    """Return memory for one thread."""
     turns, at, cells = np.empty((12, BLOCK)), np.empty((3, BLOCK)), np.empty(BLOCK, np.uint32)
     return PoseBuffers(turns, at, cells, *np.empty((3, BLOCK)))
 
@@ -139,7 +137,6 @@ def score_poses(grid: Any, body: Any, matrices: Any, shifts: Any, scores: Any, r
 
 @jit_no_alloc
 def _add_atom(grid: Any, body: Any, atom: Any, scores: Any, room: Any) -> Any:
-    """Add what an atom scores in a block of poses."""
     size = scores.shape[0]
     _locate(grid, body.places[atom], size, room)
     for j in range(size):

@@ -92,7 +92,6 @@ class DeviceField:
 
     @classmethod
     def of(cls, field: Field) -> "DeviceField":
-        """Return a field on the current device."""
         key = id(field), cupy.cuda.Device().id
         there = cls._shared.get(key)
         if there is None:
@@ -108,7 +107,6 @@ class DeviceField:
         self.stream().synchronize()
 
     def stream(self) -> Any:
-        """Return the stream of this thread."""
         if not hasattr(self._own, "stream"):
             self._own.stream = cupy.cuda.Stream(non_blocking=True)
         return self._own.stream
@@ -179,7 +177,6 @@ class PoseSearcher:
         return struct(_STEEPNESS, **self._table)
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
-        """Return what `reference.PoseSearcher.best` does."""
         span = range(self.search.stop) if span is None else span
         found = [Poses.none()]
         if not len(span) or not len(ligands):
@@ -254,7 +251,6 @@ class Scores:
         self._first = True
 
     def score(self, part: range) -> None:
-        """Score another part of the poses."""
         self._poses = len(part)
         plane, tiles = _tiles(self._of.search, part)
         blocks = _ceil(math.prod(tiles), WARPS) if tiles else _ceil(len(part), THREADS)

@@ -100,7 +100,6 @@ class Ligands:
         return len(self.offsets) - 1
 
     def __getitem__(self, span: slice) -> "Ligands":
-        """Return consecutive ligands."""
         begin, end, _ = span.indices(len(self))
         if (begin, end) == (0, len(self)):
             return self
@@ -242,8 +241,6 @@ class _Found:
 
 
 class Poses(_Found):
-    """Poses that were found."""
-
     @classmethod
     def none(cls) -> "Poses":
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))

@@ -155,7 +155,6 @@ class _Tracks:
         return host_counts, start, end
 
     def _described(self, start: Any, end: Any) -> tuple[Any, Any]:
-        """Means and medians of spans."""
         spans = len(start)
         mean, median = (cupy.empty(spans, np.float64) for _ in range(2))
         listed, n_listed = cupy.empty(spans, np.int64), cupy.zeros(1, np.uint64)

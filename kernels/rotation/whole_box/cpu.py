@@ -65,7 +65,6 @@ class BandSearcher:
         self.rotations = list(in_order(search))
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
-        """Return the poses of each ligand, as `reference.BandSearcher.best` says."""
         borders = np.flatnonzero(np.diff(ligand_of, prepend=-1, append=-2))
         found = [
             LigandBlocks(self, bodies[begin:end]).best().moved(begin)
@@ -128,7 +127,6 @@ class LigandBlocks:
         return tables, body, body.places[order]
 
     def best(self) -> Poses:
-        """Return the best poses that are apart, of all bodies."""
         return Shortlist(self.bodies, self.search, self.searcher.width).best(self._list_into)
 
     def _list_into(self, listed: Shortlist) -> None:

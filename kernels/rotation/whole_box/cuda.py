@@ -116,7 +116,6 @@ class BandSearcher:
         kernel("whole_box/search.cu", name, self._options[terms])((blocks,), (THREADS,), arguments)
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
-        """Return what `reference.BandSearcher.best` does."""
         borders = [*np.flatnonzero(np.diff(ligand_of, prepend=-1)).tolist(), len(bodies)]
         found = [Poses.none()]
         with self.there.device, self.there.stream():

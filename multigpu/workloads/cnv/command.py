@@ -78,7 +78,6 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
 def _call_batch(
     request: CnvRequest, outputs: CnvOutput, reporting: Reporting, **settings: Any
 ) -> None:
-    """Call a batch of GATK-SV, write its BED files, and print the notes and a line about them."""
     from multigpu.workloads.cnv.gatk_sv import open_batch, write_batch
     from multigpu.workloads.cnv.output import folder
 
@@ -132,7 +131,6 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
 
 
 def _print_result(result: "CnvResult", outputs: CnvOutput, reporting: Reporting) -> None:
-    """Print the notes and a line about the result, with what to open first."""
     reporting.say(*(f"note: {note}" for note in result.notes))
     carriers = len(set(result.called.sample.tolist()))
     found = f"{number_of(len(result.called), 'CNV')} in {carriers:,} of"

@@ -44,7 +44,6 @@ class CnvSpan:
 
     @property
     def rows(self) -> slice:
-        """Rows of the counts."""
         return slice(self.first, self.stop)
 
     def is_in_par(self, start: Rows, end: Rows) -> Mask:

@@ -87,7 +87,6 @@ class SegmentTable(Columnar):
 
     @classmethod
     def empty(cls) -> Self:
-        """Return no segments."""
         none = {kind: np.empty(0, kind) for kind in (np.int32, np.int64, np.float64)}
         columns: dict[str, NDArray[Any]] = dict.fromkeys(("chrom", "sample"), none[np.int32])
         columns |= dict.fromkeys(("first", "stop", "start", "end"), none[np.int64])
@@ -135,7 +134,6 @@ class SampleFacts(Columnar):
 
     @classmethod
     def uncompared(cls, reads: Floats, noise: Floats) -> Self:
-        """Return facts about samples without reference samples."""
         unknown, none = np.full(len(reads), np.nan), np.zeros(len(reads), np.int32)
         return cls(reads=reads, references=none, correlation=unknown, noise=noise)
 

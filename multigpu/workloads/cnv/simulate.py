@@ -64,7 +64,6 @@ class CohortDesign(Options, group="Data"):
             raise UsageError(f"{self.chromosomes} chromosomes need more regions")
 
     def stream(self, *place: int) -> Generator:
-        """Return the random stream of a place."""
         return Generator(PCG64(SeedSequence(self.seed, spawn_key=place)))
 
 

@@ -55,7 +55,6 @@ class CnvWorkload:
         return CnvSession(self, open_backend(place, self.threads), budget)
 
     def name(self, span: CnvSpan) -> str:
-        """Return the chromosome's name."""
         return span.name
 
     def correct(self, span: CnvSpan | None, part: CnvPart) -> None:

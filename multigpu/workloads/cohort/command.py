@@ -87,7 +87,6 @@ def qc(request: CohortRequest, reporting: Reporting) -> None:
 
 
 def _print_outcome(reporting: Reporting, counts: "Counts", cohort: StrPath) -> None:
-    """Print the notes on new counts, and how many samples they have."""
     reporting.say(*(f"note: {note}" for note in counts.notes))
     samples = number_of(len(counts.samples), "sample")
     found = f"{samples} in {number_of(len(counts.regions), 'region')}"

@@ -178,7 +178,6 @@ class KeptCounts:
         return counts if right and counts.min(initial=0) >= 0 else None
 
     def put(self, path: str, counts: NDArray[np.int32]) -> None:
-        """Keep the counts of a file."""
         with atomic_output(str(self._place(path))) as file:
             np.savez_compressed(file, counts=counts)
 

@@ -18,16 +18,12 @@ from multigpu.run.fitness import Expected, require
 
 @dataclass(frozen=True)
 class CountSpan:
-    """A piece of an alignment file."""
-
     file: int  # number of the file
     stretch: Stretch  # records of it
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountPart:
-    """Counts from one span."""
-
     file: int  # number of the file
     rows: NDArray[np.int64]  # int64[n]: regions that have reads in the span
     counts: NDArray[np.int64]  # int64[n]: reads in each of these regions
@@ -62,7 +58,6 @@ class CountWorkload:
         return CountSession(self)
 
     def name(self, span: CountSpan) -> str:
-        """Return the file of a span."""
         return self.files[span.file].path
 
     def correct(self, span: CountSpan | None, part: CountPart) -> None:
@@ -113,7 +108,6 @@ class CountSession(Session[CountSpan, CountPart]):
         return 8 * len(loaded.rows)
 
     def finish(self, loaded: LoadedReads, computed: CountPart) -> CountPart:
-        """Return what was counted."""
         return computed
 
 

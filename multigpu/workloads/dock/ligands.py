@@ -70,7 +70,6 @@ class LoadedLigands:
     text_bytes: int  # of all records that were read
 
     def __len__(self) -> int:
-        """Return the number of records."""
         return len(self.names)
 
     @property
@@ -79,7 +78,6 @@ class LoadedLigands:
         return np.flatnonzero(np.diff(self.ligand_of, prepend=-1))
 
     def molecule(self, record: int) -> Molecule:
-        """Return a record as an object."""
         found = self.molecules[record]
         return found.molecule if isinstance(found, RegularRecord) else found
 

@@ -55,7 +55,6 @@ class DockFiles:
 
     @property
     def paths(self) -> list[str | None]:
-        """All files."""
         scores, errors = tables_beside(self.poses)
         return [self.poses, self.scores or scores, errors, self.report]
 

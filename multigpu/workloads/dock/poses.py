@@ -178,7 +178,6 @@ class DockedPoses:
 
     @cached_property
     def _notes(self) -> Sequence[PoseNotes]:
-        """Notes on each pose, for its text."""
         rows = self.rows
         energies = {
             "energy": map("{:.6f}".format, (-rows.score).tolist()),

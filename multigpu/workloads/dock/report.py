@@ -71,12 +71,10 @@ class Measure(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """Unit and direction."""
         return ", ".join(filter(None, (self.unit, self.better)))
 
     @property
     def title(self) -> str:
-        """Title of an axis."""
         return f"{self.name} ({self.heading})"
 
     def shown(self, value: float) -> str:

@@ -109,6 +109,5 @@ class DockRequest(DockOptions, MapOptions, Resumable, Request, group="Input"):
 
     @property
     def _other_paths(self) -> list[str]:
-        """Files beside the ligands."""
         paths = (self.pocket, self.receptor, self.autobox, self.rotation_file, self.reference)
         return [str(path) for path in paths if path is not None]

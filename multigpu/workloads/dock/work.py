@@ -124,7 +124,6 @@ class DockSession(Session[DockSpan, DockPart]):
         return DockChunk(span=span, loaded=loaded, bodies=loaded.bodies, ligand_of=loaded.ligand_of)
 
     def compute(self, chunk: DockChunk) -> Placements:
-        """Search, refine, rank."""
         poses = self._search(chunk) if len(chunk.bodies) else Poses.none()
         found, whole = Placements.of(chunk.bodies, self.workload.search, poses), self.workload.whole
         if self._refiner is None or whole is None or not len(found):

@@ -46,7 +46,6 @@ def write_cnv_summary(
 
 
 def _entries(job: Job, result: CnvResult, request: CnvRequest) -> dict[str, Any]:
-    """Return the input, the samples and the results, as JSON."""
     names = (*result.samples, *result.controls)
 
     def by_name(values: Sequence[Any]) -> dict[str, Any]:  # the cases come first

@@ -124,7 +124,6 @@ class _VcfRecords:
         self.first = np.array([rows[0] for rows in self.groups], np.intp)
 
     def header(self, samples: Sequence[str]) -> bytes:
-        """Return the header of a file with these samples."""
         reference = self.genome.path if self.genome else ""
         told = [("multigpuCommand", self.source.command), ("reference", reference)]
         lines = [f"##{name}={printable(value)}" for name, value in told if value]
@@ -137,7 +136,6 @@ class _VcfRecords:
         return "\n".join([head, *lines, *contigs, "\t".join([*COLUMNS, *samples]), ""]).encode()
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the line of each record, with the cells of all samples."""
         for head, info, rows, cells in self._records():
             yield self._line(head, info, rows, cells)
 

@@ -35,7 +35,6 @@ class FilteredRegions:
     notes: tuple[str, ...]  # what was left out, a sentence each
 
     def counts(self, table: Counts) -> Counts:
-        """Return the counts of these regions."""
         values = table.values
         if self.first is not None:
             values = _sums(values, self.first)

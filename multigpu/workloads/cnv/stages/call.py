@@ -61,8 +61,6 @@ class Call:
 
 
 class _Calls:
-    """Calls of one chromosome."""
-
     def __init__(self, stage: Call, chromosome: Chromosome) -> None:
         self.stage, self.options, self.kept = stage, stage.options, stage.kept
         self.chromosome, self.cases = chromosome, chromosome.cases

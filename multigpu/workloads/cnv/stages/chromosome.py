@@ -142,7 +142,6 @@ class Chromosome:
 
     @property
     def shape(self) -> Shape:
-        """Shape of the counts."""
         regions, columns = self.counts.shape
         return Shape(regions, columns, self.cases, self.counts.itemsize)
 
