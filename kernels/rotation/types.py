@@ -25,24 +25,21 @@ ROUNDING = 1e-9  # Å²: squared distances are known this well, or better
 class Field:
     """The pocket: what an atom scores, by its place.
 
-    values         float32[channels, nx, ny, nz]  at origin + spacing * (ix, iy, iz); C-contiguous
-    origin         float64[3]  Å
-    spacing        float64[3]  Å, above 0
-    interpolation  between the nodes: trilinear, or the node at floor(f + 0.5) of the place f in
-                   units of the spacing
-    outside        an atom outside the nodes' box scores as at the nearest place in it (clamp),
-                   nothing (zero), or less the farther it is from the middle of the box (penalty):
-                   its first term is -PENALTY d² with the distance d in Å, the others are nothing
-
     There are two nodes an axis or more. Raises ValueError for more than 2^20 of them, 2^31 nodes or
     more, an origin beyond ±1e5 Å, a spacing beyond 1e-6 to 1e6 Å, and values that are not finite or
     beyond ±1e25.
     """
 
+    # float32[channels, nx, ny, nz]: at origin + spacing * (ix, iy, iz); C-contiguous
     values: NDArray[np.float32]
-    origin: Floats
-    spacing: Floats
+    origin: Floats  # float64[3], Å
+    spacing: Floats  # float64[3], Å, above 0
+    # between the nodes: trilinear, or the node at floor(f + 0.5) of the place f in units of the
+    # spacing
     interpolation: Literal["linear", "nearest"] = "linear"
+    # an atom outside the nodes' box scores as at the nearest place in it (clamp), nothing (zero),
+    # or less the farther it is from the middle of the box (penalty): its first term is -PENALTY d²
+    # with the distance d in Å, the others are nothing
     outside: Literal["clamp", "zero", "penalty"] = "clamp"
 
     def __post_init__(self) -> None:
@@ -83,18 +80,12 @@ class Field:
 
 @dataclass(frozen=True)
 class Ligands:
-    """Rigid bodies. An atom scores the sum of weight × channel over its terms.
+    """Rigid bodies. An atom scores the sum of weight × channel over its terms."""
 
-    positions  float64[atoms, 3]      Å, as given; ligand after ligand
-    offsets    int64[n + 1]           ascending, offsets[0] == 0, offsets[-1] == atoms, none empty
-    channels   int32[atoms, terms]    of the field, 1 to 3 terms
-    weights    float64[atoms, terms]  0 to 1000
-    """
-
-    positions: Floats
-    offsets: Indices
-    channels: NDArray[np.int32]
-    weights: Floats
+    positions: Floats  # float64[atoms, 3], Å, as given; ligand after ligand
+    offsets: Indices  # int64[n + 1]: ascending, offsets[0] == 0, offsets[-1] == atoms, none empty
+    channels: NDArray[np.int32]  # int32[atoms, terms]: of the field, 1 to 3 terms
+    weights: Floats  # float64[atoms, terms]: 0 to 1000
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -208,16 +199,11 @@ class PoseSearch:
 
 @dataclass(frozen=True)
 class _Found:
-    """Rows for poses, ordered by ligand, then best first.
+    """Rows for poses, ordered by ligand, then best first."""
 
-    ligand  int64[k]    index into the ligands, or of the body
-    pose    int64[k]    index of `PoseSearch`
-    score   float64[k]  computed in double precision
-    """
-
-    ligand: Indices
-    pose: Indices
-    score: Floats
+    ligand: Indices  # int64[k]: index into the ligands, or of the body
+    pose: Indices  # int64[k]: index of `PoseSearch`
+    score: Floats  # float64[k]: computed in double precision
 
     def __len__(self) -> int:
         return len(self.pose)
@@ -261,14 +247,11 @@ class Placements(_Found):
     """Rigid placements of bodies: x' = matrix (x − c) + place, with c the centroid of the body.
 
     pose       int64[k]          index of `PoseSearch` where it began
-    unrefined  float64[k]        score of the pose where it began
-    matrix     float64[k, 3, 3]  rotation
-    place      float64[k, 3]     where the centroid is, Å
     """
 
-    unrefined: Floats
-    matrix: Floats
-    place: Floats
+    unrefined: Floats  # float64[k]: score of the pose where it began
+    matrix: Floats  # float64[k, 3, 3]: rotation
+    place: Floats  # float64[k, 3]: where the centroid is, Å
 
     @classmethod
     def of(cls, bodies: Ligands, search: PoseSearch, poses: Poses) -> "Placements":
