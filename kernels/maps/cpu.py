@@ -182,11 +182,8 @@ def _share(atom: Any, x: Any, y: Any, z: Any) -> Any:
     return (0.9 + 0.2 * sine * math.sqrt(1.0 - sine * sine)) * level
 
 
-# ---- what Vina's maps are made with, too --------------------------------------------------------
-
-
 def in_slabs(box: GridBox, names: Sequence[str], fill: Callable[[int, Floats], None]) -> Maps:
-    """Return maps of these names, rounded.
+    """Return maps of these names, rounded; of AutoGrid or of Vina.
 
     fill: called with ix and float64[ny, nz, names] of 0, sets the energies there
     """

@@ -173,9 +173,6 @@ def runs(wanted: NDArray[np.bool_]) -> Iterator[Span]:
     return zip(starts.tolist(), ends.tolist(), strict=True)
 
 
-# ---- circular binary segmentation -------------------------------------------------------------
-
-
 def cbs(x: Floats, offsets: Rows, options: Circular) -> SegmentedTracks:
     """Segments of every track by circular binary segmentation, every p value by permutations.
 

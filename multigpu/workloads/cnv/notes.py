@@ -213,9 +213,6 @@ def notes_by_chromosome(parts: Iterable[CnvPart]) -> Iterator[str]:
         yield f"{several(list(dict.fromkeys(listed)))}: {text}"
 
 
-# ---- what to try ------------------------------------------------------------------------------
-
-
 def advice(
     segments: SegmentTable, cohort: Cohort, spans: list[CnvSpan], sums: Floats, options: CnvOptions
 ) -> Iterator[str]:

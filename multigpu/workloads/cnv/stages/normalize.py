@@ -89,9 +89,6 @@ def normalization_options(options: CnvOptions, ploidy: tuple[int, ...] | None) -
     )
 
 
-# ---- all chromosomes at once, on the client ---------------------------------------------------
-
-
 def size_factors_of_genome(
     values: NDArray[Any], cohort: Cohort, spans: Sequence[CnvSpan], options: CnvOptions
 ) -> tuple[Floats | None, tuple[str, ...]]:
