@@ -183,7 +183,7 @@ def _share(atom: Any, x: Any, y: Any, z: Any) -> Any:
 
 
 def in_slabs(box: GridBox, names: Sequence[str], fill: Callable[[int, Floats], None]) -> Maps:
-    """Return maps of these names, rounded; of AutoGrid or of Vina.
+    """Return maps of these names, AutoGrid's or Vina's, rounded.
 
     fill: called with ix and float64[ny, nz, names] of 0, sets the energies there
     """

@@ -25,14 +25,11 @@ class EulerRotations:
     precision: p in degrees, finite and above 0; taken as the decimal number it prints as, so that
     0.1 is a tenth and divides 360. n = ceil(360 / p).
 
-    Two triples are the same rotation only as follows, and that in full (Diebel, Representing
-    Attitude, 2006, 5.6): (α, β, γ) and (α + 180°, 180° − β, γ + 180°); and, where β is 90° or
-    270°, all triples of one γ − α or γ + α. The first needs 180° to be a multiple of p, the
-    second 90° or 270°. Of each such class only the lowest index is evaluated. By the first rule
-    that one has α < 180°, which is the first half of all indices. By the second it has α = 0
-    where 360° is a multiple of p, as it is where 90° is one. Where only 270° is (p = 54° or
-    67.5°), sums of angles do not come round: for one above the greatest γ no triple has α = 0,
-    and the lowest index is that with the greatest γ.
+    Of triples that are the same rotation only the lowest index is evaluated: docs/dock.md
+    ("Rotations alone") has the two rules. By the first it has α < 180°, which is the first half of
+    all indices. By the second it has α = 0 where 360° is a multiple of p, as it is where 90° is
+    one. Where only 270° is (p = 54° or 67.5°), sums of angles do not come round: for one above the
+    greatest γ no triple has α = 0, and the lowest index is that with the greatest γ.
     """
 
     precision: float

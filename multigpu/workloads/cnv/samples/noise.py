@@ -26,8 +26,7 @@ WEAK = 2  # times as many regions as in the median sample
 def neighbour_noise(counts: NDArray[Any], chrom: Indices) -> Floats:
     """Return the median absolute difference of log2 ratios of neighbouring regions, float64[n].
 
-    A ratio is that of a sample's reads to the median of all samples, each by its mean. Gains and
-    losses change it little, as few regions are at their borders.
+    A ratio is that of a sample's reads to the median of all samples, each by its mean.
 
     counts   [regions, n] of samples, of which pairs of neighbours are taken evenly
     chrom    int32[regions]: index of the chromosome
