@@ -8,8 +8,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from multigpu.kernels.device.launch import POINTER, launch, struct
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import POINTER, launch, source, struct
 from multigpu.kernels.maps.autogrid import DEFINES, MapInputs, prepare
 from multigpu.kernels.maps.types import GridBox, Maps, Receptor
 

@@ -12,8 +12,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.device.launch import POINTER, struct
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import POINTER, source, struct
 from multigpu.kernels.rotation.bounds import (
     KAPPAS,
     LEAST,

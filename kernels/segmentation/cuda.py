@@ -12,8 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from multigpu.kernels.device.launch import POINTER, launch, struct
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import POINTER, launch, source, struct
 from multigpu.kernels.segmentation import cpu
 from multigpu.kernels.segmentation.types import (
     Rows,
