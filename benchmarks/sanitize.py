@@ -30,7 +30,6 @@ from multigpu.kernels.cnmops.types import Model
 from multigpu.kernels.hmm.moves import moves
 from multigpu.kernels.hmm.types import USUAL, SampleModel
 from multigpu.kernels.normalization.types import Normalization
-from multigpu.kernels.rotation import whole_box
 from multigpu.kernels.rotation.rotations import EulerRotations, Shifts, near_uniform
 from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch
 from multigpu.kernels.scan import approximate
@@ -138,7 +137,7 @@ def box_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
         bodies = bodies_of(random, np.full(3, 7), 2)
         search = PoseSearch(near_uniform(20), shifts, middle, 9, 0.4)
         about = field, search, 2.0
-        expected = whole_box.reference.BandSearcher(*about).best(bodies, np.array([0, 0, 1]))
+        expected = rotation.reference.BandSearcher(*about).best(bodies, np.array([0, 0, 1]))
         same_poses(backend.BandSearcher(*about).best(bodies, np.array([0, 0, 1])), expected)
         yield f"{interpolation}, {outside}: {len(expected)} poses"
 
@@ -277,7 +276,7 @@ CASES: dict[str, Case] = {
 def compare(kernel: str, device: str) -> int:
     """Return how many comparisons were made. Raises WrongResultError where one fails."""
     if kernel != "maps":  # its reference is another program
-        import_module(f"multigpu.kernels.{kernel}.reference")
+        import_module(f"multigpu.kernels.{kernel.removesuffix('.whole_box')}.reference")
     backend = import_module(f"multigpu.kernels.{kernel}.{'cpu' if device == 'cpu' else 'cuda'}")
     if device == "gpu":
         _no_pools()

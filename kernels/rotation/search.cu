@@ -6,8 +6,6 @@
 // above 0 they score -PENALTY d², d the distance in Å from its middle. TERMS: of each atom, 1 to 3.
 // THREADS: of a block. SHARE: scores that a block settles. TILE_A, TILE_B, TILE_C: rotations along α, β, γ that a warp takes together.
 #include "bounds.cuh"
-#include "exact.cuh"
-#include "field.cuh"
 #include "ligands.cuh"
 
 constexpr unsigned LANES = 32, WARPS = THREADS / LANES;

@@ -3,7 +3,6 @@
 //
 // EULER, LINEAR, ENDS, PENALTY, TERMS, THREADS: as for ../search.cu. BOUNDED: atoms of a body that have
 // bounds of their own.
-#include "../exact.cuh"
 #include "../ligands.cuh"
 #include "maps.cuh"
 #include "thinning.cuh"

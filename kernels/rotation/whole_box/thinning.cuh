@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../ligands.cuh"
-#include "../place.cuh"
 
 // Scores in double precision as unsigned integers, in their order, all above 0, which is none.
 __device__ __forceinline__ unsigned long long wide_key_of(double score) {
