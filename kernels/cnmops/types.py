@@ -25,8 +25,7 @@ class ModelError(ValueError):
 class Model:
     """Options of the model; the names in R are given where they differ."""
 
-    # of each class relative to the main class, above 0 (I)
-    fold_changes: tuple[float, ...] = FOLD_CHANGES
+    fold_changes: tuple[float, ...] = FOLD_CHANGES  # of each class to the main one, above 0 (I)
     main: int = 2  # the class that is expected: CN2, in haploids CN1
     prior_impact: float = 1.0  # the weight of the main class in the Dirichlet prior (priorImpact)
     cycles: int = 20  # of expectation maximisation, at least one (cyc)
@@ -35,8 +34,7 @@ class Model:
     # "cohort": levels are estimated from the samples themselves; "single" and "reference": the
     # level of every region is given
     kind: Kind = "cohort"
-    # with "reference" and several cases: hand the prior's weights out as R does
-    compat_r: bool = False
+    compat_r: bool = False  # "reference" with several cases: hand the prior's weights out as R does
 
     def __post_init__(self) -> None:
         if not 0 <= self.main < self.classes <= MOST_CLASSES:
@@ -82,8 +80,7 @@ class Result:
     level: Any  # float64[regions]: the rate of the class with fold change 1
     alpha: Any  # float64[regions, classes]: weights of the classes
     ini: Any  # float64[regions]: how informative the region is: I/NI
-    # float64[regions, samples]: signed I/NI; a sample's values lie side by side (F order)
-    sini: Any
+    sini: Any  # float64[regions, samples]: signed I/NI; a sample's lie side by side (F order)
     cn_index: Any  # int8[regions, samples]: the likeliest class, the first on a tie; F order
     posterior: Any  # float64[regions, classes, samples], or None where it was not asked for
     fold_changes: Any  # float64[classes]

@@ -37,20 +37,16 @@ class SampleModel:
     pseudoautosomal ones; both are the same where there are none.
     """
 
-    # float64[2, columns]: count × weight = depth relative to two copies; not negative
-    weights: Floats
+    weights: Floats  # float64[2, columns]: count × weight = depth by two copies; not negative
     # int32[samples, K]: columns whose depths are a sample's reference, 1 ≤ K ≤ 64; a fifth at
     # either end of the sorted depths is left out, one of 3 or 4
     references: NDArray[np.int32]
     sizes: Floats  # float64[2, samples]: reference depth × size = expected count with usual copies
     copies: States  # int8[2, samples]: usual number of copies, at least 0
     noise: Floats  # float64[samples]: factor on the dispersion, above 0
-    # int32[W]: samples whose spread tells a region's dispersion, 1 ≤ W ≤ 64
-    spread: NDArray[np.int32]
-    # typical one: variance beyond Poisson's over the squared mean; a region's is shrunk towards it
-    dispersion: float
-    # nats: no region makes a state more or less likely than another by more than this
-    cap: float = CAP
+    spread: NDArray[np.int32]  # int32[W]: samples whose spread tells the dispersion, 1 ≤ W ≤ 64
+    dispersion: float  # typical one: variance beyond Poisson's over mean²; others shrink to it
+    cap: float = CAP  # nats: a region makes no state likelier than another by more than this
 
     @property
     def samples(self) -> int:

@@ -129,11 +129,9 @@ class MapInputs(NamedTuple):
     atoms: NDArray[np.void]  # `ATOM`[n]
     donors: NDArray[np.int32]  # int32[m]: donors among the atoms
     probes: Floats  # float64[probes, 2]: solvation without charge, volume
-    # int32[kinds, probes]: how a pair's energies are put together, see `Bond`
-    bonds: NDArray[np.int32]
+    bonds: NDArray[np.int32]  # int32[kinds, probes]: how a pair's energies are put together: `Bond`
     pairs: Floats  # float64[kinds, ENTRIES, probes]: 12-6 or 12-10, smoothed, at floor(100 r)
-    # float64[ENTRIES]: electrostatics of two charges of 1 e, times r, at floor(100 r)
-    screening: Floats
+    screening: Floats  # float64[ENTRIES]: electrostatics of two charges of 1 e, times r, at ⌊100 r⌋
     water: Floats  # float64[ENTRIES]: desolvation's Gaussian, at floor(100 r)
     # float64[parts]: electrostatics beyond the cutoff, 0 within; the parts of r², PARTS an octave,
     # count from 1

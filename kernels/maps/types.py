@@ -26,8 +26,7 @@ class Receptor:
     positions: Floats  # float64[n, 3], Å
     charges: Floats  # float64[n], e
     types: tuple[str, ...]  # n AutoDock types: "C", "OA", "HD", "Zn"
-    # n names for messages, "ZN of HOH A 12", or none: then atoms are numbered
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # for messages, "ZN of HOH A 12", or none: atoms are numbered
 
     def __len__(self) -> int:
         return len(self.types)
@@ -46,8 +45,7 @@ class GridBox:
     """
 
     center: tuple[float, float, float]  # x, y, z in Å
-    # intervals along x, y and z, as AutoGrid's `npts`; there is one point more
-    elements: tuple[int, int, int]
+    elements: tuple[int, int, int]  # intervals an axis, as AutoGrid's `npts`; points less one
     spacing: float = 0.375  # Å
 
     def __post_init__(self) -> None:

@@ -52,8 +52,7 @@ class Normalization:
     # all counts, or "poisson": the mean, and then a level on which the variance between samples is
     # like the mean (normType)
     norm_type: str = "poisson"
-    # a sample's statistic; with "poisson" all but "mean" mean "median" (sizeFactor)
-    size_factor: str = "mean"
+    size_factor: str = "mean"  # a sample's; with "poisson" all but "mean" is "median" (sizeFactor)
     norm_quantile: float = 0.25  # of norm_type "quant", in [0, 1] (normQu)
     size_factor_quantile: float = 0.75  # of size_factor "quant", in [0, 1] (quSizeFactor)
     ploidy: tuple[int, ...] | None = None  # of each sample, whole numbers; None: all the same

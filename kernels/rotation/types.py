@@ -25,13 +25,12 @@ ROUNDING = 1e-9  # Å²: squared distances are known this well, or better
 class Field:
     """The pocket: what an atom scores, by its place.
 
-    There are two nodes an axis or more. Raises ValueError for more than 2^20 of them, 2^31 nodes or
-    more, an origin beyond ±1e5 Å, a spacing beyond 1e-6 to 1e6 Å, and values that are not finite or
-    beyond ±1e25.
+    Values are C-contiguous, two nodes an axis or more. Raises ValueError for more than 2^20 of
+    them, 2^31 nodes or more, an origin beyond ±1e5 Å, a spacing beyond 1e-6 to 1e6 Å, and values
+    that are not finite or beyond ±1e25.
     """
 
-    # float32[channels, nx, ny, nz]: at origin + spacing * (ix, iy, iz); C-contiguous
-    values: NDArray[np.float32]
+    values: NDArray[np.float32]  # float32[channels, nx, ny, nz] at origin + spacing · (ix, iy, iz)
     origin: Floats  # float64[3], Å
     spacing: Floats  # float64[3], Å, above 0
     # between the nodes: trilinear, or the node at floor(f + 0.5) of the place f in units of the

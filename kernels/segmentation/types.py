@@ -39,16 +39,13 @@ class Segmentation:
     of gains below those of losses.
     """
 
-    # (alpha) the share of all positions that become breaks, below 1; else their number
-    alpha: float = 0.05
+    alpha: float = 0.05  # (alpha) share of all positions that are breaks, below 1; or their number
     # (eps) a break is only tried where neighbours differ by more than this; None: the 0.75 quantile
     # of these differences in each track
     eps: float | None = None
     delta: int = 20  # (delta) windows stop growing after this many and one more that gained nothing
-    # (maxInt) the largest window on either side, less one; at least min_segment + 5
-    max_window: int = 40
-    # (minSeg) the shortest gain or loss, and the smallest window less one; at least 2
-    min_segment: int = 3
+    max_window: int = 40  # (maxInt) largest window on a side, less one; min_segment + 5 or more
+    min_segment: int = 3  # (minSeg) shortest gain or loss, smallest window less one; at least 2
     # (cyberWeight) how many values the variance of the whole track counts for in that of a window;
     # at least 0.01
     cyber_weight: float = 50.0
@@ -107,10 +104,8 @@ class Circular:
     # (kmax) arcs up to this long are permuted in large segments, the p value of longer ones is
     # approximated
     short: int = 25
-    # (nmin) from how many values on a segment is large; at least four times `short`
-    large: int = 200
-    # (eta) the chance to accept, by stopping early, what has a p value of alpha
-    early: float = 0.05
+    large: int = 200  # (nmin) from how many values on a segment is large; 4 × short or more
+    early: float = 0.05  # (eta) chance to accept, by stopping early, what has a p value of alpha
     # standard deviation of what is added to the values first, as cn.mops does: a change from 1e-99
     # to 1e-34 is none
     noise: float = 1e-5

@@ -47,8 +47,7 @@ class BlockLists(NamedTuple):
 
     counts: Indices  # int64[levels]
     turns: Indices  # int64[levels, most]: numbers of rotations
-    # float32[levels, most, atoms + 1]: what the atoms from each on fall short at least
-    rest: NDArray[np.float32]
+    rest: NDArray[np.float32]  # float32[levels, most, atoms + 1]: least shortfall from an atom on
     # int64[levels, 7]: the block: its first shift along each axis, the one after its last, and its
     # next part
     spans: Indices

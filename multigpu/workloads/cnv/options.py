@@ -79,8 +79,7 @@ class KeptResults:
     """Results that workers keep besides the calls."""
 
     matrices: tuple[str, ...] = ()  # names of the matrices
-    # Zarr store to which workers write them; None: they are kept in memory
-    store: Path | None = None
+    store: Path | None = None  # Zarr store to which workers write them; None: memory
     track_step: int = 0  # regions a point in the plots of samples; 0: no tracks are kept
 
 

@@ -33,14 +33,10 @@ class CnvSpan:
     # Samples that are compared here, cases and then controls; None: all of them. The other fields
     # are about these columns
     columns: tuple[int, ...] | None = None
-    # Of each column, for normalization; None: the same for all
-    ploidy: tuple[int, ...] | None = None
-    # Usual copies of each column, where they go by sex; None: two for all
-    copies: tuple[int, ...] | None = None
-    # Expected reads of each column relative to an autosome; None: the same for all
-    shares: tuple[float, ...] | None = None
-    # Pseudoautosomal regions: everybody has two copies there, whatever `copies` says
-    par: Intervals = ()
+    ploidy: tuple[int, ...] | None = None  # of each column, for normalization; None: alike
+    copies: tuple[int, ...] | None = None  # usual ones of each column, by sex; None: two
+    shares: tuple[float, ...] | None = None  # expected reads by those of an autosome; None: 1
+    par: Intervals = ()  # pseudoautosomal regions: two copies there, whatever `copies` says
 
     @property
     def rows(self) -> slice:

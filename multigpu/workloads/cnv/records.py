@@ -126,8 +126,7 @@ class SampleFacts(Columnar):
 
     reads: Floats  # float64[n]: on all chromosomes
     references: Indices  # int32[n]: how many samples it is compared with; 0 where it is with all
-    # float64[n]: mean of those with these samples; NaN where it is not computed
-    correlation: Floats
+    correlation: Floats  # float64[n]: mean of those with these samples; NaN where it is not known
     # float64[n]: median absolute difference of log2 ratios of neighbouring regions; NaN where it is
     # not computed
     noise: Floats
@@ -157,13 +156,11 @@ class CnvPart:
     # sample is not compared
     classes: Copies
     usual: Copies  # int8[CNVs, samples]: usual copies there; 0 where the sample is not compared
-    # CNV regions, in which all samples have what is usual: `CnvResult` adds the CNVs
-    regions: RegionTable
+    regions: RegionTable  # CNV regions, in which all have what is usual: `CnvResult` adds the CNVs
     robust: RegionTable | None  # robust CNV regions in the same way, where they are wanted
     pieces: Pieces  # rows of the matrices that the client keeps or writes
     notes: tuple[str, ...]
-    # Why the samples are not compared, after the chromosome's name; empty where they are
-    left_out: str
+    left_out: str  # why the samples are not compared, after the chromosome's name; or empty
     genotypes: Genotypes | None = None  # of the rows of `classes`, where they are computed
     tracks: SampleTracks | None = None  # None where they are not wanted, or no samples are compared
 

@@ -27,8 +27,7 @@ class CountPart:
     file: int  # number of the file
     rows: NDArray[np.int64]  # int64[n]: regions that have reads in the span
     counts: NDArray[np.int64]  # int64[n]: reads in each of these regions
-    # int64[references]: mapped reads in the span, whether they count or not
-    mapped: NDArray[np.int64]
+    mapped: NDArray[np.int64]  # int64[references]: mapped reads in the span, that count or not
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,8 +46,7 @@ class CountWorkload:
     key: str
     files: Sequence[AlignmentFile]
     regions: Regions  # grouped by chromosome
-    # Of each file, numbers of the references that the chromosomes stand for
-    references: Sequence[Sequence[int]]
+    references: Sequence[Sequence[int]]  # of each file: numbers of those that the chromosomes are
     options: Counting
     expected: Expected | None = None  # requirements for a worker that is not this process
 

@@ -64,8 +64,7 @@ class LoadedLigands:
     molecules: list[Molecule | RegularRecord]  # of each record, or what stands for a regular one
     bodies: Ligands  # of the records, as the kernels see them
     ligand_of: Indices  # int64[records]: the ligand of each, 0, 0, 1, … for instance
-    # float64[records], kcal/mol, of conformers that were made here, else NaN
-    strains: NDArray[np.float64]
+    strains: NDArray[np.float64]  # float64[records], kcal/mol: of conformers made here, else NaN
     skipped: list[Skipped]  # records that cannot be docked
     text_bytes: int  # of all records that were read
 

@@ -55,12 +55,10 @@ class DockPlan(ChunkPlan):
     """Sizes by which ligands and their poses are cut into spans."""
 
     chunk_ligands: int  # most ligands of a span
-    # Begin and end of the spans into which the poses of a ligand are cut
-    pose_spans: tuple[tuple[int, int], ...]
+    pose_spans: tuple[tuple[int, int], ...]  # begin and end of each span of a ligand's poses
     threads: int = 1  # threads of all workers
     top: int = 1  # poses of each ligand
-    # Host memory that a process takes once: program, field, listed rotations
-    once_bytes: int = PROGRAM_BYTES
+    once_bytes: int = PROGRAM_BYTES  # that a process takes once: program, field, listed rotations
 
     def spans_by(self) -> dict[str, Any]:
         """Return what decides where spans begin and end."""

@@ -48,16 +48,13 @@ class DockStats(JobStats):
     without_hydrogens: int = 0  # ligands
     parts: int = 0  # ligands of whose record other atoms were left out
     reaching_out: int = 0  # ligands whose best pose has atoms outside of the grid
-    # The largest number of such atoms, and the ligand's name
-    most_outside: tuple[int, str] = (0, "")
+    most_outside: tuple[int, str] = (0, "")  # the most of such atoms, and the ligand's name
     text_bytes: int = 0  # of the ligands' records
     others: int = 0  # ligands that are another molecule than the reference
-    # int32 arrays: heavy atoms of every ligand, in the order of the input
-    sizes: list[NDArray[np.int32]] = field(default_factory=list)
+    sizes: list[NDArray[np.int32]] = field(default_factory=list)  # int32: heavy atoms of each
     names: list[str] = field(default_factory=list)  # of every ligand, in the order of the input
     skipped: list[Skipped] = field(default_factory=list)
-    # float64 arrays: the best score of every ligand, in the order of the input
-    scores: list[NDArray[np.float64]] = field(default_factory=list)
+    scores: list[NDArray[np.float64]] = field(default_factory=list)  # float64: best of each
 
     def take(self, docked: DockedLigands) -> None:
         best = np.flatnonzero(docked.rows.pose == 1)

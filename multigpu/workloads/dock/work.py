@@ -48,8 +48,7 @@ class DockWorkload:
     whole: WholeBox | None = None  # what becomes of them where they fill a box, else None
     reference: ReferencePose | None = None  # what poses are compared with
     report: int = 0  # best ligands of every part that are kept for a report
-    # What a worker elsewhere must have; None: all workers are threads of this process
-    expected: Expected | None = None
+    expected: Expected | None = None  # what workers elsewhere must have; None: there are none
 
     def open(self, place: Place) -> "DockSession":
         require(self.expected, place)

@@ -38,8 +38,7 @@ def value_name(options: CnvOptions) -> str:
 class HeatMap:
     """Regions in bins, each within a chromosome."""
 
-    # float64[samples, bins]: the segment mean farthest from 0 in each bin; NaN without any
-    values: Floats
+    values: Floats  # float64[samples, bins]: the segment mean farthest from 0; NaN without any
     labels: list[str]  # chromosome and place of every bin
     begins: NDArray[np.int64]  # int64[chromosomes]: the first bin of each
     names: tuple[str, ...]  # names of the chromosomes

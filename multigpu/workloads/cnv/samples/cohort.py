@@ -26,10 +26,8 @@ class Cohort:
     regions: Regions  # in which reads are counted
     cases: tuple[str, ...]  # names of the cases, the samples of the results
     controls: tuple[str, ...] = ()  # names of the controls
-    # Of each case and then control, on all chromosomes; None: two, or by sex
-    ploidy: tuple[int, ...] | None = None
-    # "male", "female" or "" of each case and then control; empty: not used
-    sexes: tuple[str, ...] = ()
+    ploidy: tuple[int, ...] | None = None  # of each case and then control; None: two, or by sex
+    sexes: tuple[str, ...] = ()  # "male", "female" or "" of cases, then controls; empty: not used
     sex_coverage: Coverage | None = None  # coverage of X and Y from which the sexes were inferred
     genome_name: str | None = None  # as given; None: recognized by the lengths of chromosomes
     # Lengths of references in bases, by name, where alignments give them

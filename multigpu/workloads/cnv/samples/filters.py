@@ -28,8 +28,7 @@ class FilteredRegions:
     """Regions that a cohort is called in, and where they are in its table."""
 
     regions: Regions
-    # int64[joined]: the first row of the neighbours that are joined; None: each row
-    first: Rows | None
+    first: Rows | None  # int64[joined]: first row of those that are joined; None: each row alone
     kept: Mask  # bool[joined]: those that stay
     mappability: Floats | None  # float64[regions]; None: not asked for
     notes: tuple[str, ...]  # what was left out, a sentence each

@@ -25,8 +25,7 @@ class Genome:
     name: str
     others: tuple[str, ...]  # its other names
     par: Intervals  # pseudoautosomal regions of X, of which everybody has two copies
-    # Of its chromosomes 1, 2, …, X and Y in bases; not of M, which has two lengths in hg19.
-    lengths: tuple[int, ...]
+    lengths: tuple[int, ...]  # bases of 1, 2, …, X and Y; M has two lengths in hg19
 
     def by_name(self) -> dict[str, int]:
         """Return the length of every chromosome, by its name without `chr`."""

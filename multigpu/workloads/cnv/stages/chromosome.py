@@ -41,8 +41,7 @@ class Columns:
     names: tuple[str, ...]  # of the samples
     cases: int  # number of columns that are cases
     totals: Floats  # float64[columns]: reads of each on all chromosomes
-    # float64[chromosomes, columns]: size factors, where the client has found them
-    factors: Floats | None
+    factors: Floats | None  # float64[chromosomes, columns]: size factors of the client
     coverages: Floats | None  # float64[columns]: coverages, where these are modelled (--norm 2)
     references: ReferenceSamples | None = None
     # Chromosomes and arms of cases that are changed as a whole, by chromosome's block
@@ -72,8 +71,7 @@ class Chromosome:
     end: Rows
     columns: Columns  # what is known of the compared samples
     places: Indices  # int32[cases]: numbers of the compared cases among all
-    # int8[all cases]: usual copies outside of `span.par`; 0 where a case is not compared
-    copies: Copies
+    copies: Copies  # int8[all cases]: usual copies outside of `span.par`; 0: not compared
 
     # On a device.
     divisor: int = 1  # factor by which pieces are smaller, on a device with little memory
@@ -83,17 +81,12 @@ class Chromosome:
 
     # From the stages.
     scale: Floats = field(default_factory=lambda: np.empty(0))  # float64[columns]: size factors
-    # float64[regions]: level of the controls, or of a single sample; None in a cohort
-    level: Any = None
-    # Counts that samples should have, where these have reference samples.
-    expected: ExpectedCounts | None = None
-    # Regions where a change is common.
-    common: CommonRegions = field(default_factory=CommonRegions)
+    level: Any = None  # float64[regions]: that of the controls, or of a single sample; or None
+    expected: ExpectedCounts | None = None  # with reference samples: what samples should have
+    common: CommonRegions = field(default_factory=CommonRegions)  # where a change is common
     states: States | None = None  # int8[regions, cases]: likeliest of the hidden Markov model
-    # Of all cases; the last stage calls them.
-    segments: SegmentTable = field(default_factory=SegmentTable.empty)
-    # Segments of I/NI, where robust regions are wanted.
-    robust: SegmentTable = field(default_factory=SegmentTable.empty)
+    segments: SegmentTable = field(default_factory=SegmentTable.empty)  # of all cases, uncalled
+    robust: SegmentTable = field(default_factory=SegmentTable.empty)  # of I/NI, if wanted
     matrices: Matrices = field(default_factory=dict)  # results of the model by name, on the host
     notes: tuple[str, ...] = ()
     left_out: str = ""  # why the samples are not compared, as in `NotComparable`

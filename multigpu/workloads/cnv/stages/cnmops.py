@@ -117,8 +117,7 @@ class Segment:
 
     options: CnvOptions
     backend: KernelBackend
-    # Of the CPU, for circular binary segmentation: each of its tests waits for the one before
-    threads: int
+    threads: int  # of the CPU, for circular binary segmentation, whose tests follow each other
     is_segmented: bool  # whether the job has enough regions for a segmentation
     name: ClassVar[str] = "segment"
 
