@@ -31,8 +31,7 @@ class Model:
     cycles: int = 20  # of expectation maximisation, at least one (cyc)
     min_read_count: float = 5.0  # a region needs a count above it to be modelled (minReadCount)
     posterior: bool = False  # whether the posterior of all classes is wanted (returnPosterior)
-    # "cohort": levels are estimated from the samples themselves; "single" and "reference": the
-    # level of every region is given
+    # "cohort": levels are estimated from the samples; "single", "reference": they are given
     kind: Kind = "cohort"
     compat_r: bool = False  # "reference" with several cases: hand the prior's weights out as R does
 

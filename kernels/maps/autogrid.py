@@ -133,8 +133,7 @@ class MapInputs(NamedTuple):
     pairs: Floats  # float64[kinds, ENTRIES, probes]: 12-6 or 12-10, smoothed, at floor(100 r)
     screening: Floats  # float64[ENTRIES]: electrostatics of two charges of 1 e, times r, at ⌊100 r⌋
     water: Floats  # float64[ENTRIES]: desolvation's Gaussian, at floor(100 r)
-    # float64[parts]: electrostatics beyond the cutoff, 0 within; the parts of r², PARTS an octave,
-    # count from 1
+    # float64[parts]: electrostatics beyond the cutoff, else 0; parts of r², PARTS an octave, from 1
     far: Floats
     ramp: Floats  # float64[RAMP_TERMS]: powers of (1 − t) / 2 in cos(8/3 · arccos t), 0 ≤ t ≤ 1
 

@@ -33,8 +33,7 @@ class Field:
     values: NDArray[np.float32]  # float32[channels, nx, ny, nz] at origin + spacing · (ix, iy, iz)
     origin: Floats  # float64[3], Å
     spacing: Floats  # float64[3], Å, above 0
-    # between the nodes: trilinear, or the node at floor(f + 0.5) of the place f in units of the
-    # spacing
+    # trilinear between nodes, or that at floor(f + 0.5) of the place f in units of the spacing
     interpolation: Literal["linear", "nearest"] = "linear"
     # an atom outside the nodes' box scores as at the nearest place in it (clamp), nothing (zero),
     # or less the farther it is from the middle of the box (penalty): its first term is -PENALTY d²

@@ -40,14 +40,12 @@ class Segmentation:
     """
 
     alpha: float = 0.05  # (alpha) share of all positions that are breaks, below 1; or their number
-    # (eps) a break is only tried where neighbours differ by more than this; None: the 0.75 quantile
-    # of these differences in each track
+    # (eps) breaks are tried where neighbours differ by more; None: a track's 0.75 quantile of that
     eps: float | None = None
     delta: int = 20  # (delta) windows stop growing after this many and one more that gained nothing
     max_window: int = 40  # (maxInt) largest window on a side, less one; min_segment + 5 or more
     min_segment: int = 3  # (minSeg) shortest gain or loss, smallest window less one; at least 2
-    # (cyberWeight) how many values the variance of the whole track counts for in that of a window;
-    # at least 0.01
+    # (cyberWeight) values that the variance of the track counts for in a window's; 0.01 or more
     cyber_weight: float = 50.0
     # (segMedianT) medians above the first are gains, below the second losses; one number T is (|T|,
     # -|T|); None: twice the standard deviation of each track. Where both are 0, nothing is merged
@@ -101,13 +99,11 @@ class Circular:
     alpha: float = 0.01  # (alpha) a change is accepted if its p value is at most this
     permutations: int = 10_000  # (nperm) for a p value
     min_width: int = 2  # (min.width) the shortest segment, at least 2
-    # (kmax) arcs up to this long are permuted in large segments, the p value of longer ones is
-    # approximated
+    # (kmax) arcs up to this long are permuted in large segments; for others p is approximated
     short: int = 25
     large: int = 200  # (nmin) from how many values on a segment is large; 4 × short or more
     early: float = 0.05  # (eta) chance to accept, by stopping early, what has a p value of alpha
-    # standard deviation of what is added to the values first, as cn.mops does: a change from 1e-99
-    # to 1e-34 is none
+    # standard deviation of what is added first, as in cn.mops: 1e-99 to 1e-34 is no change
     noise: float = 1e-5
     seed: int = 0  # of noise and permutations; they depend on it and on the place in the track only
 

@@ -48,8 +48,7 @@ class BlockLists(NamedTuple):
     counts: Indices  # int64[levels]
     turns: Indices  # int64[levels, most]: numbers of rotations
     rest: NDArray[np.float32]  # float32[levels, most, atoms + 1]: least shortfall from an atom on
-    # int64[levels, 7]: the block: its first shift along each axis, the one after its last, and its
-    # next part
+    # int64[levels, 7]: the block's first shift along each axis, those after its last, its next part
     spans: Indices
     matrices: Floats  # room for placements of the poses at one shift
     shifts: Floats  # likewise

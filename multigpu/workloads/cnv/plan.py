@@ -30,8 +30,7 @@ class CnvSpan:
     name: str
     first: int
     stop: int
-    # Samples that are compared here, cases and then controls; None: all of them. The other fields
-    # are about these columns
+    # Samples that are compared here, cases then controls: columns of what follows; None: all
     columns: tuple[int, ...] | None = None
     ploidy: tuple[int, ...] | None = None  # of each column, for normalization; None: alike
     copies: tuple[int, ...] | None = None  # usual ones of each column, by sex; None: two

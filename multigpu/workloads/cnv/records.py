@@ -115,8 +115,7 @@ class Genotypes(Columnar):
 
     copies: Copies  # int8[CNVs, samples]: -1 where the sample is not compared
     quality: NDArray[np.float32]  # float32[CNVs, samples]: Phred of the copies
-    # bool[CNVs]: whether half of the samples and more have other copies than usual, or what is
-    # usual cannot be told
+    # bool[CNVs]: whether half of the samples have other copies than usual, or that is unsure
     is_common: Mask
 
 
@@ -127,8 +126,7 @@ class SampleFacts(Columnar):
     reads: Floats  # float64[n]: on all chromosomes
     references: Indices  # int32[n]: how many samples it is compared with; 0 where it is with all
     correlation: Floats  # float64[n]: mean of those with these samples; NaN where it is not known
-    # float64[n]: median absolute difference of log2 ratios of neighbouring regions; NaN where it is
-    # not computed
+    # float64[n]: median absolute difference of log2 ratios of neighbouring regions, or NaN
     noise: Floats
 
     @classmethod
@@ -152,8 +150,7 @@ class CnvPart:
     """Calls of a chromosome."""
 
     segments: SegmentTable
-    # int8[CNVs, samples]: the model's class of the inner regions of each CNV; NOT_CALLED where the
-    # sample is not compared
+    # int8[CNVs, samples]: model's class of the inner regions; NOT_CALLED if not compared
     classes: Copies
     usual: Copies  # int8[CNVs, samples]: usual copies there; 0 where the sample is not compared
     regions: RegionTable  # CNV regions, in which all have what is usual: `CnvResult` adds the CNVs

@@ -31,8 +31,7 @@ class DockedPoses:
 
     workload: "DockWorkload"  # what they were searched for
     loaded: LoadedLigands
-    # Placements of their bodies, which are records: ligands in their order, the best pose of each
-    # first
+    # of bodies, which are records: ligands in their order, the best pose of each first
     found: Placements
 
     @cached_property

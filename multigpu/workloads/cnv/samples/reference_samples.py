@@ -55,8 +55,7 @@ class ReferenceSamples:
 
     cases: int  # number of columns that are cases
     count: int  # reference samples of each; fewer on a chromosome that fewer samples have
-    # int32[columns, references]: those it may be compared with, the most alike first and itself
-    # last
+    # int32[columns, references]: what it may be compared with, the most alike first, itself last
     nearest: Indices
     sizes: Floats  # float64[columns]: depth, 1 in the mean
     # Middle and spread of the logarithms of regions' depths: of their counts by sizes
