@@ -28,9 +28,9 @@ from multigpu.formats.sequences.gc_content import gc_content
 from multigpu.formats.storage.decompress import BGZF_END
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_files import read_counts, write_counts
-from multigpu.kernels import hmm
 from multigpu.kernels.cnmops import reference
 from multigpu.kernels.hmm import reference as plain_hmm
+from multigpu.kernels.hmm.moves import moves as moves_of
 from multigpu.kernels.normalization.covariates import correction
 from multigpu.run.options import DEFAULT_CHUNK_BYTES, RunOptions
 from multigpu.workloads.cnv.gatk_sv import CALL_SETS
@@ -38,7 +38,7 @@ from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
-from multigpu.workloads.cnv.stages.model import model_options
+from multigpu.workloads.cnv.stages.cnmops import model_options
 
 BM_A = {"regions": 6_904_726, "samples": 15, "chromosomes": 24}  # of the thesis on gcn.MOPS
 R_SHAPE = {"regions": 60_000, "samples": 15, "chromosomes": 1}
@@ -232,7 +232,7 @@ def part_hmm(bench: Bench) -> Iterator[Figure]:
     blocks = counts.regions.blocks
     values = [put(counts.values[block]) for block in blocks]
     ways = [
-        hmm.moves(*(x[block] for x in (counts.regions.start, counts.regions.end)),
+        moves_of(*(x[block] for x in (counts.regions.start, counts.regions.end)),
                   len(counts.regions), options.max_gap)
         for block in blocks
     ]  # fmt: skip

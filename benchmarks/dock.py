@@ -19,7 +19,9 @@ from processes import process, python
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.molecules.registry import parse
 from multigpu.formats.molecules.sdf import SDF
-from multigpu.kernels.rotation import EulerRotations, Field, Ligands, Poses, PoseSearch, reference
+from multigpu.kernels.rotation import reference
+from multigpu.kernels.rotation.rotations import EulerRotations
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch
 from multigpu.workloads.dock.simulate import ligands, pocket
 
 GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))

@@ -30,7 +30,7 @@ import multigpu
 from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.formats.molecules.registry import parse
-from multigpu.kernels.rotation import near_uniform
+from multigpu.kernels.rotation.rotations import near_uniform
 
 REDOCK = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden")) / "redock"
 RIVALS = Path(__file__).with_name("redock_rivals.json")

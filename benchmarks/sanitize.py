@@ -26,8 +26,14 @@ from processes import python
 from searches import places, same_hits
 
 from multigpu.kernels import cnmops, hmm, maps, normalization, rotation, scan, segmentation
-from multigpu.kernels.rotation import whole_box
+from multigpu.kernels.cnmops.types import Model
+from multigpu.kernels.hmm.moves import moves
+from multigpu.kernels.hmm.types import USUAL, SampleModel
+from multigpu.kernels.normalization.types import Normalization
+from multigpu.kernels.rotation.rotations import EulerRotations, Shifts, near_uniform
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch
 from multigpu.kernels.scan import approximate
+from multigpu.kernels.segmentation.types import Segmentation
 
 TOOLS = ("memcheck", "racecheck", "initcheck")
 PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/local/cuda/compute-sanitizer")
@@ -110,14 +116,14 @@ def letters(random: np.random.Generator, size: int, share: float) -> Any:
 
 def rotation_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
     """Compare every kind of grid and of rotations, with several poses of each ligand."""
-    turns = (rotation.EulerRotations(40.0), rotation.near_uniform(200))
+    turns = (EulerRotations(40.0), near_uniform(200))
     for interpolation, outside, (kind, rotations), channels in product(
         ("linear", "nearest"), ("clamp", "zero", "penalty"), enumerate(turns), (1, 3)
     ):
         field = field_of(random, channels, interpolation, outside)
         bodies = bodies_of(random, random.integers(1, 40, 3), channels)
-        shifts = rotation.Shifts(0.3, 0.3) if kind else rotation.Shifts()
-        search = rotation.PoseSearch(rotations, shifts, top=3, min_rmsd=0.5)
+        shifts = Shifts(0.3, 0.3) if kind else Shifts()
+        search = PoseSearch(rotations, shifts, top=3, min_rmsd=0.5)
         expected = rotation.reference.PoseSearcher(field, search).best(bodies)
         same_poses(backend.PoseSearcher(field, search).best(bodies), expected)
         yield f"{interpolation}, {outside}, {('Euler', 'listed')[kind]}, {channels} maps"
@@ -125,35 +131,33 @@ def rotation_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
 
 def box_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
     """Compare the bands of two ligands, one of two bodies, in every kind of grid."""
-    shifts, middle = rotation.Shifts((1.5, 2.7, 0.9), 0.3), (-1.0, 9.1, 3.3)
+    shifts, middle = Shifts((1.5, 2.7, 0.9), 0.3), (-1.0, 9.1, 3.3)
     for interpolation, outside in product(("linear", "nearest"), ("clamp", "zero", "penalty")):
         field = field_of(random, 2, interpolation, outside)
         bodies = bodies_of(random, np.full(3, 7), 2)
-        search = rotation.PoseSearch(rotation.near_uniform(20), shifts, middle, 9, 0.4)
+        search = PoseSearch(near_uniform(20), shifts, middle, 9, 0.4)
         about = field, search, 2.0
-        expected = whole_box.reference.BandSearcher(*about).best(bodies, np.array([0, 0, 1]))
+        expected = rotation.reference.BandSearcher(*about).best(bodies, np.array([0, 0, 1]))
         same_poses(backend.BandSearcher(*about).best(bodies, np.array([0, 0, 1])), expected)
         yield f"{interpolation}, {outside}: {len(expected)} poses"
 
 
-def field_of(
-    random: np.random.Generator, channels: int, interpolation: Any, outside: Any
-) -> rotation.Field:
+def field_of(random: np.random.Generator, channels: int, interpolation: Any, outside: Any) -> Field:
     values = random.uniform(-1, 1, (channels, 9, 12, 10)).astype(np.float32)
     origin, spacing = np.array([-3.0, 5.0, 1.5]), np.array([0.5, 0.75, 0.4])
-    return rotation.Field(values, origin, spacing, interpolation, outside)
+    return Field(values, origin, spacing, interpolation, outside)
 
 
-def bodies_of(random: np.random.Generator, sizes: Any, channels: int) -> rotation.Ligands:
+def bodies_of(random: np.random.Generator, sizes: Any, channels: int) -> Ligands:
     """Return bodies around the middle of the field, with one term for each channel."""
     atoms = int(sizes.sum())
     places = np.array([-1.0, 9.125, 3.3]) + random.normal(0, 1.2, (atoms, 3))
     kinds = random.integers(0, channels, (atoms, channels), np.int32)
     weights = random.uniform(0, 2, (atoms, channels))
-    return rotation.Ligands(places, np.r_[0, np.cumsum(sizes)], kinds, weights)
+    return Ligands(places, np.r_[0, np.cumsum(sizes)], kinds, weights)
 
 
-def same_poses(found: rotation.Poses, expected: rotation.Poses) -> None:
+def same_poses(found: Poses, expected: Poses) -> None:
     for name in ("ligand", "pose", "score"):
         require(np.array_equal(getattr(found, name), getattr(expected, name)), f"{name} differs")
 
@@ -171,11 +175,11 @@ def cnmops_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
     for samples, posterior in product((2, 15, 60, 700), (False, True)):
         counts, cov = counts_of(random, samples), random.uniform(0.5, 2, samples)
         for values, scale in ((counts, np.ones(samples)), (counts * 0.7, cov)):
-            options = cnmops.Model(posterior=posterior)
+            options = Model(posterior=posterior)
             same_model(backend, values, scale, options)
         yield f"{samples} samples, posterior {posterior}"
     counts, controls = counts_of(random, 3), counts_of(random, 5)
-    options = cnmops.Model(min_read_count=1, kind="reference")
+    options = Model(min_read_count=1, kind="reference")
     level = cnmops.reference.level_of_controls(controls)
     same(backend.level_of_controls(controls), level, "level of controls", 1e-12)
     found = backend.model_against(counts, level, np.ones(3), options)
@@ -195,7 +199,7 @@ def same_model(backend: Any, counts: Any, cov: Any, options: Any) -> None:
 def normalization_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
     blocks = [slice(0, 90), slice(90, REGIONS)]
     for norm_type in ("poisson", "mean", "median", "quant"):
-        counts, options = counts_of(random, 6), normalization.Normalization(norm_type)
+        counts, options = counts_of(random, 6), Normalization(norm_type)
         for values in (counts, counts * 0.7):
             found = backend.size_factors(backend.cupy.asarray(values), blocks, options)
             expected = normalization.reference.size_factors(values, blocks, options)
@@ -209,7 +213,7 @@ def segmentation_cases(backend: Any, random: np.random.Generator) -> Iterator[st
         levels = np.repeat(random.choice([0.0, 0.0, 1.0, -2.0], sizes.sum() // 10 + 1), 10)
         x = levels[: sizes.sum()] + random.normal(0, 0.3, sizes.sum())
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        options = segmentation.Segmentation(alpha=alpha, delta=delta, max_window=largest)
+        options = Segmentation(alpha=alpha, delta=delta, max_window=largest)
         found = backend.segment(x, offsets, options)
         expected = segmentation.reference.segment(x, offsets, options)
         for name in ("track", "start", "end", "median"):
@@ -223,13 +227,13 @@ def hmm_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
     for regions, samples in ((1, 1), (REGIONS, 5)):
         counts = counts_of(random, samples)[:regions]
         ones = np.ones((2, samples))
-        model = hmm.SampleModel(
+        model = SampleModel(
             weights=ones, references=random.integers(0, samples, (samples, 8)).astype(np.int32),
             sizes=ones, copies=(2 * ones).astype(np.int8), noise=ones[0],
             spread=np.arange(samples, dtype=np.int32), dispersion=0.01,
         )  # fmt: skip
         start = 1000 * np.arange(regions)
-        ways = hmm.moves(start, start + 1000, regions)
+        ways = moves(start, start + 1000, regions)
         expected, found = (each.expect(counts, model) for each in (hmm.reference, backend))
         same(found.mean, expected.mean, "means")
         same(found.dispersion, expected.dispersion, "dispersions")
@@ -237,7 +241,7 @@ def hmm_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
         same(backend.paths(counts, found, model, ways), path, "paths")
         ratios = hmm.reference.log2_ratios(counts, expected, samples)
         same(backend.log2_ratios(counts, found, samples), ratios, "ratios")
-        yield f"{regions} regions of {samples} samples: {(path != hmm.USUAL).sum()} changed"
+        yield f"{regions} regions of {samples} samples: {(path != USUAL).sum()} changed"
 
 
 def maps_cases(backend: Any, random: np.random.Generator) -> Iterator[str]:
@@ -272,7 +276,7 @@ CASES: dict[str, Case] = {
 def compare(kernel: str, device: str) -> int:
     """Return how many comparisons were made. Raises WrongResultError where one fails."""
     if kernel != "maps":  # its reference is another program
-        import_module(f"multigpu.kernels.{kernel}.reference")
+        import_module(f"multigpu.kernels.{kernel.removesuffix('.whole_box')}.reference")
     backend = import_module(f"multigpu.kernels.{kernel}.{'cpu' if device == 'cpu' else 'cuda'}")
     if device == "gpu":
         _no_pools()

@@ -22,7 +22,8 @@ from common import Figure, Report, repeated, require
 
 from multigpu.formats.molecules.ligands import open_sources, read_records
 from multigpu.formats.molecules.pockets import read_pocket
-from multigpu.kernels.rotation import Field, Ligands, PoseSearch, Shifts, near_uniform
+from multigpu.kernels.rotation.rotations import Shifts, near_uniform
+from multigpu.kernels.rotation.types import Field, Ligands, PoseSearch
 from multigpu.workloads.dock.ligands import LigandLoader
 from multigpu.workloads.dock.options import DockOptions
 from multigpu.workloads.dock.search import field_of

@@ -7,7 +7,3 @@ Klambauer et al., Nucleic Acids Research 2012, 40:e69. `reference.py` is the met
     model_against(counts, level, cov, options, scale=None)  -> Result   levels are given
     level_of_controls(controls, scale=None, cov=None)       -> float64[regions]
 """
-
-from multigpu.kernels.cnmops.types import Model, ModelError, Result
-
-__all__ = ["Model", "ModelError", "Result"]

@@ -35,8 +35,7 @@ from multigpu.kernels.cnmops.types import (
     checked_level,
     ones_or,
 )
-from multigpu.kernels.device.launch import POINTER, launch, struct, usable
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import POINTER, launch, source, struct, usable
 from multigpu.kernels.device.upload import upload
 
 THREADS = 128  # of a block, which has several teams unless a team is a block

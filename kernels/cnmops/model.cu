@@ -10,7 +10,7 @@
 // leave the range of float64, or where coverages are not all 1, the level becomes the anchor.
 //
 // The last cycle, whose numbers are the answers, is R's to the bit wherever R's are exact:
-// `cpu_loops.py` says how.
+// `cpu.py` says how.
 
 #include "team.cuh"
 #include "start.cuh"

@@ -38,11 +38,7 @@ def model(counts: NDArray[Any], cov: Floats, options: Model, scale: Floats | Non
 
 
 def model_against(
-    counts: NDArray[Any],
-    level: Floats,
-    cov: Floats,
-    options: Model,
-    scale: Floats | None = None,
+    counts: NDArray[Any], level: Floats, cov: Floats, options: Model, scale: Floats | None = None
 ) -> Result:
     """Do what `model` does at given levels above 0, float64[regions]: of controls or a sample."""
     checked_level(level, counts)

@@ -23,27 +23,17 @@ class ModelError(ValueError):
 
 @dataclass(frozen=True)
 class Model:
-    """Options of the model; the names in R are given where they differ.
+    """Options of the model; the names in R are given where they differ."""
 
-    fold_changes    of each class relative to the main class, above 0 (I)
-    main            the class that is expected: CN2, in haploids CN1
-    prior_impact    the weight of the main class in the Dirichlet prior (priorImpact)
-    cycles          of expectation maximisation, at least one (cyc)
-    min_read_count  a region needs a count above it to be modelled (minReadCount)
-    posterior       whether the posterior of all classes is wanted (returnPosterior)
-    kind            "cohort": levels are estimated from the samples themselves; "single" and
-                    "reference": the level of every region is given
-    compat_r        with "reference" and several cases: hand the prior's weights out as R does
-    """
-
-    fold_changes: tuple[float, ...] = FOLD_CHANGES
-    main: int = 2
-    prior_impact: float = 1.0
-    cycles: int = 20
-    min_read_count: float = 5.0
-    posterior: bool = False
+    fold_changes: tuple[float, ...] = FOLD_CHANGES  # of each class to the main one, above 0 (I)
+    main: int = 2  # the class that is expected: CN2, in haploids CN1
+    prior_impact: float = 1.0  # the weight of the main class in the Dirichlet prior (priorImpact)
+    cycles: int = 20  # of expectation maximisation, at least one (cyc)
+    min_read_count: float = 5.0  # a region needs a count above it to be modelled (minReadCount)
+    posterior: bool = False  # whether the posterior of all classes is wanted (returnPosterior)
+    # "cohort": levels are estimated from the samples; "single", "reference": they are given
     kind: Kind = "cohort"
-    compat_r: bool = False
+    compat_r: bool = False  # "reference" with several cases: hand the prior's weights out as R does
 
     def __post_init__(self) -> None:
         if not 0 <= self.main < self.classes <= MOST_CLASSES:
@@ -84,24 +74,15 @@ class Model:
 
 @dataclass(frozen=True)
 class Result:
-    """Arrays of NumPy, or of CuPy where the model ran on a device.
+    """Arrays of NumPy, or of CuPy where the model ran on a device."""
 
-    level      float64[regions]          the rate of the class with fold change 1
-    alpha      float64[regions, classes] weights of the classes
-    ini        float64[regions]          how informative the region is: I/NI
-    sini       float64[regions, samples] signed I/NI; a sample's values lie side by side (F order)
-    cn_index   int8[regions, samples]    the likeliest class, the first on a tie; F order
-    posterior  float64[regions, classes, samples], or None where it was not asked for
-    fold_changes  float64[classes]
-    """
-
-    level: Any
-    alpha: Any
-    ini: Any
-    sini: Any
-    cn_index: Any
-    posterior: Any
-    fold_changes: Any
+    level: Any  # float64[regions]: the rate of the class with fold change 1
+    alpha: Any  # float64[regions, classes]: weights of the classes
+    ini: Any  # float64[regions]: how informative the region is: I/NI
+    sini: Any  # float64[regions, samples]: signed I/NI; a sample's lie side by side (F order)
+    cn_index: Any  # int8[regions, samples]: the likeliest class, the first on a tie; F order
+    posterior: Any  # float64[regions, classes, samples], or None where it was not asked for
+    fold_changes: Any  # float64[classes]
 
     @property
     def lambda_(self) -> Any:

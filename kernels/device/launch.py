@@ -1,5 +1,7 @@
-"""Launches of kernels, and their struct arguments, for every `cuda.py`; CuPy is not imported."""
+"""Sources, launches and struct arguments of kernels, for every `cuda.py`; CuPy is not imported."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,8 +10,28 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled import caches
 
 POINTER = "<u8"
+KERNELS = Path(__file__).resolve().parents[1]
+INCLUDE = re.compile(r'#include "(.+)"\n')
 
 caches.secure_cupy()  # before any kernel is compiled, or loaded as it was
+
+
+def source(kernel: str, name: str) -> str:
+    """Return a file of a kernel's folder with its includes put in place, each once.
+
+    Includes are relative to the file that has them, as in C.
+    """
+    seen: set[Path] = set()
+
+    def expanded(path: Path) -> str:
+        if path in seen:
+            return ""
+        seen.add(path)
+        return INCLUDE.sub(
+            lambda include: expanded((path.parent / include[1]).resolve()), path.read_text()
+        )
+
+    return expanded(KERNELS / kernel / name)
 
 
 def launch(

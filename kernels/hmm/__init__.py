@@ -12,8 +12,3 @@ and `cuda.py` with `expect.cu` and `paths.cu` do it fast. Each of the three has
 
 `moves.py` makes the moves; `qualities.py` has genotypes and qualities of calls, on the host.
 """
-
-from multigpu.kernels.hmm.moves import moves
-from multigpu.kernels.hmm.types import CLASSES, STATES, USUAL, ExpectedCounts, SampleModel
-
-__all__ = ["CLASSES", "STATES", "USUAL", "ExpectedCounts", "SampleModel", "moves"]

@@ -11,15 +11,9 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.device.launch import POINTER, launch, launch_blocks, struct, usable
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import POINTER, launch, launch_blocks, source, struct, usable
 from multigpu.kernels.hmm.cpu import emissions_of
-from multigpu.kernels.hmm.types import (
-    STATES,
-    ExpectedCounts,
-    SampleModel,
-    rows_inside,
-)
+from multigpu.kernels.hmm.types import STATES, ExpectedCounts, SampleModel, rows_inside
 
 THREADS = 128
 BLOCK = 128  # regions, as in paths.cu

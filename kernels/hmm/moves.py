@@ -17,8 +17,7 @@ MOST_DISTANCES = 100_000
 def _typical_reach(start: NDArray[np.int64], end: NDArray[np.int64]) -> float:
     """Return the bases over which two regions are neighbours, by the regions of a chromosome.
 
-    It is 50 times the median distance between the middles of regions, at least 70,000. Distances
-    are those of up to 200,000 regions, taken evenly.
+    Distances are those of middles of up to 200,000 regions, taken evenly.
     """
     chosen = np.arange(0, max(len(start) - 1, 0), max(1, len(start) // MOST_DISTANCES))
     distances = (start[chosen + 1] - start[chosen] + end[chosen + 1] - end[chosen]) / 2
@@ -27,10 +26,7 @@ def _typical_reach(start: NDArray[np.int64], end: NDArray[np.int64]) -> float:
 
 
 def moves(
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    regions: int,
-    max_gap: int | None = None,
+    start: NDArray[np.int64], end: NDArray[np.int64], regions: int, max_gap: int | None = None
 ) -> Scores:
     """Return int32[regions, 3]: scores (1/1024 nat) of the ways into each region of a chromosome.
 

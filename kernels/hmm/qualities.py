@@ -6,13 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.hmm.cpu import (
-    BLOCK,
-    IMPOSSIBLE,
-    evidence,
-    set_bits,
-    set_scores,
-)
+from multigpu.kernels.hmm.cpu import BLOCK, IMPOSSIBLE, evidence, set_bits, set_scores
 from multigpu.kernels.hmm.moves import is_break
 from multigpu.kernels.hmm.types import (
     CLASSES,

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from multigpu.kernels.hmm.types import (
     ENTER,
@@ -18,6 +17,7 @@ from multigpu.kernels.hmm.types import (
     STAY,
     UNIT,
     USUAL,
+    Counts,
     ExpectedCounts,
     Floats,
     SampleModel,
@@ -27,7 +27,7 @@ from multigpu.kernels.hmm.types import (
 )
 
 
-def expect(counts: NDArray[Any], model: SampleModel, inside: Any = None) -> ExpectedCounts:
+def expect(counts: Counts, model: SampleModel, inside: Any = None) -> ExpectedCounts:
     """Return what every sample should have with its usual copies, and how far that is off.
 
     A mean is the mean of the sample's middle reference depths, times the sample's size. A
@@ -51,7 +51,7 @@ def expect(counts: NDArray[Any], model: SampleModel, inside: Any = None) -> Expe
     return ExpectedCounts(mean, _dispersions(counts, mean, model))
 
 
-def _dispersions(counts: NDArray[Any], mean: Any, model: SampleModel) -> Any:
+def _dispersions(counts: Counts, mean: Any, model: SampleModel) -> Any:
     means = mean[:, model.spread].astype(np.float64)
     ratios = (counts[:, model.spread] / means).astype(np.float32)
     off = np.abs(ratios - _medians(ratios)[:, None]).astype(np.float32)
@@ -69,7 +69,7 @@ def _medians(values: Any) -> Floats:
 
 
 def scores(
-    counts: NDArray[Any], expected: ExpectedCounts, model: SampleModel, inside: Any = None
+    counts: Counts, expected: ExpectedCounts, model: SampleModel, inside: Any = None
 ) -> Scores:
     """int32[regions, samples, STATES]: log-likelihoods of states less that of the usual one.
 
@@ -92,11 +92,7 @@ def scores(
 
 
 def paths(
-    counts: NDArray[Any],
-    expected: ExpectedCounts,
-    model: SampleModel,
-    moves: Scores,
-    inside: Any = None,
+    counts: Counts, expected: ExpectedCounts, model: SampleModel, moves: Scores, inside: Any = None
 ) -> States:
     """Return int8[regions, samples]: the likeliest path of each sample through the states.
 
@@ -134,7 +130,7 @@ def all_moves(moves: Scores) -> Any:
     return out
 
 
-def log2_ratios(counts: NDArray[Any], expected: ExpectedCounts, samples: int) -> Any:
+def log2_ratios(counts: Counts, expected: ExpectedCounts, samples: int) -> Any:
     """Return how counts of the first samples relate to means, float32[regions, samples].
 
     That is log2((count + 0.5) / (mean + 0.5)), 0 with usual copies and where none are expected.

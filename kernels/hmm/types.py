@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+Counts = NDArray[Any]  # int32 or float64[regions, columns]
 Floats = NDArray[np.float64]
 Scores = NDArray[np.int32]
 States = NDArray[np.int8]
@@ -34,28 +35,18 @@ class SampleModel:
     Samples are the first columns of the counts; others are controls. Row 0 of an array with two
     rows is for most regions, row 1 for regions `inside` where everybody has two copies, as the
     pseudoautosomal ones; both are the same where there are none.
-
-    weights     float64[2, columns]   count × weight = depth relative to two copies; not negative
-    references  int32[samples, K]     columns whose depths are a sample's reference, 1 ≤ K ≤ 64; a
-                                      fifth at either end of the sorted depths is left out, one of
-                                      3 or 4
-    sizes       float64[2, samples]   reference depth × size = expected count with usual copies
-    copies      int8[2, samples]      usual number of copies, at least 0
-    noise       float64[samples]      factor on the dispersion, above 0
-    spread      int32[W]              samples whose spread tells a region's dispersion, 1 ≤ W ≤ 64
-    dispersion  typical one: variance beyond Poisson's over the squared mean; a region's is shrunk
-                towards it
-    cap         nats: no region makes a state more or less likely than another by more than this
     """
 
-    weights: Floats
+    weights: Floats  # float64[2, columns]: count × weight = depth by two copies; not negative
+    # int32[samples, K]: columns whose depths are a sample's reference, 1 ≤ K ≤ 64; a fifth at
+    # either end of the sorted depths is left out, one of 3 or 4
     references: NDArray[np.int32]
-    sizes: Floats
-    copies: States
-    noise: Floats
-    spread: NDArray[np.int32]
-    dispersion: float
-    cap: float = CAP
+    sizes: Floats  # float64[2, samples]: reference depth × size = expected count with usual copies
+    copies: States  # int8[2, samples]: usual number of copies, at least 0
+    noise: Floats  # float64[samples]: factor on the dispersion, above 0
+    spread: NDArray[np.int32]  # int32[W]: samples whose spread tells the dispersion, 1 ≤ W ≤ 64
+    dispersion: float  # typical one: variance beyond Poisson's over mean²; others shrink to it
+    cap: float = CAP  # nats: a region makes no state likelier than another by more than this
 
     @property
     def samples(self) -> int:
@@ -103,14 +94,10 @@ class SampleModel:
 
 @dataclass(frozen=True, eq=False)
 class ExpectedCounts:
-    """Counts that samples should have with usual copies; arrays of NumPy, or CuPy on a device.
+    """Counts that samples should have with usual copies; arrays of NumPy, or CuPy on a device."""
 
-    mean        float32[regions, samples]  at least 0.5
-    dispersion  float32[regions]           variance beyond Poisson's over the squared mean
-    """
-
-    mean: Any
-    dispersion: Any
+    mean: Any  # float32[regions, samples]: at least 0.5
+    dispersion: Any  # float32[regions]: variance beyond Poisson's over the squared mean
 
 
 def rows_inside(inside: Any, regions: int) -> Any:

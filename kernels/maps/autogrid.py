@@ -66,21 +66,15 @@ class Bond(IntEnum):
 
 
 class AtomType(NamedTuple):
-    """Parameters of an AutoDock type.
+    """Parameters of an AutoDock type."""
 
-    radius, depth            of a pair of such atoms: distance of the least energy, Å; kcal/mol
-    volume, solvation        Å³; kcal/(mol Å³)
-    role
-    bond_radius, bond_depth  of a hydrogen bond with it as the acceptor, Å; kcal/mol
-    """
-
-    radius: float
-    depth: float
-    volume: float
-    solvation: float
+    radius: float  # Å, of a pair of such atoms: the distance of the least energy
+    depth: float  # kcal/mol, of that energy
+    volume: float  # Å³
+    solvation: float  # kcal/(mol Å³)
     role: Role = Role.NONE
-    bond_radius: float = 0.0
-    bond_depth: float = 0.0
+    bond_radius: float = 0.0  # Å, of a hydrogen bond with it as the acceptor
+    bond_depth: float = 0.0  # kcal/mol, likewise
 
 
 def _plain(radius: float, depth: float, volume: float) -> AtomType:
@@ -127,33 +121,21 @@ ATOM = np.dtype(
 
 
 class MapInputs(NamedTuple):
-    """Points, atoms and probes as kernels take them, and functions of the distance r, kcal/mol.
+    """Points, atoms and probes as kernels take them, and functions of the distance r, kcal/mol."""
 
-    x, y, z    float64[nx], ...       coordinates of the points, Å from the center of the box
-    atoms      `ATOM`[n]
-    donors     int32[m]               donors among the atoms
-    probes     float64[probes, 2]     solvation without charge, volume
-    bonds      int32[kinds, probes]   how a pair's energies are put together, see `Bond`
-    pairs      float64[kinds, ENTRIES, probes]  12-6 or 12-10, smoothed, at floor(100 r)
-    screening  float64[ENTRIES]       electrostatics of two charges of 1 e, times r, at floor(100 r)
-    water      float64[ENTRIES]       desolvation's Gaussian, at floor(100 r)
-    far        float64[parts]         electrostatics beyond the cutoff, 0 within; the parts of r²,
-                                      PARTS an octave, count from 1
-    ramp       float64[RAMP_TERMS]    powers of (1 − t) / 2 in cos(8/3 · arccos t), 0 ≤ t ≤ 1
-    """
-
-    x: Floats
-    y: Floats
-    z: Floats
-    atoms: NDArray[np.void]
-    donors: NDArray[np.int32]
-    probes: Floats
-    bonds: NDArray[np.int32]
-    pairs: Floats
-    screening: Floats
-    water: Floats
+    x: Floats  # float64[nx]: coordinates of the points, Å from the center of the box
+    y: Floats  # float64[ny]
+    z: Floats  # float64[nz]
+    atoms: NDArray[np.void]  # `ATOM`[n]
+    donors: NDArray[np.int32]  # int32[m]: donors among the atoms
+    probes: Floats  # float64[probes, 2]: solvation without charge, volume
+    bonds: NDArray[np.int32]  # int32[kinds, probes]: how a pair's energies are put together: `Bond`
+    pairs: Floats  # float64[kinds, ENTRIES, probes]: 12-6 or 12-10, smoothed, at floor(100 r)
+    screening: Floats  # float64[ENTRIES]: electrostatics of two charges of 1 e, times r, at ⌊100 r⌋
+    water: Floats  # float64[ENTRIES]: desolvation's Gaussian, at floor(100 r)
+    # float64[parts]: electrostatics beyond the cutoff, else 0; parts of r², PARTS an octave, from 1
     far: Floats
-    ramp: Floats
+    ramp: Floats  # float64[RAMP_TERMS]: powers of (1 − t) / 2 in cos(8/3 · arccos t), 0 ≤ t ≤ 1
 
 
 def prepare(receptor: Receptor, box: GridBox, types: Sequence[str]) -> MapInputs:
@@ -211,8 +193,7 @@ def pair_energies(one: AtomType, other: AtomType) -> Floats:
     wells = depth / (12 - power) * (power * (sixth * sixth) - 12 * attraction)
     walled = np.concatenate([[CEILING], np.minimum(wells, CEILING)])
     padded = np.pad(walled, (SMOOTHING, 0), constant_values=CEILING)
-    smoothed: Floats = sliding_window_view(padded, 2 * SMOOTHING + 1).min(axis=1)
-    return smoothed
+    return np.asarray(sliding_window_view(padded, 2 * SMOOTHING + 1).min(axis=1))
 
 
 @jit
@@ -227,8 +208,7 @@ def _exp(x: Any) -> Any:
 def _dielectric(r: Floats) -> Floats:
     """Return the dielectric of Mehler & Solmajer (Protein Eng. 4, 903, 1991) at r in Å."""
     low, rise, decay, shape = -8.5525, 78.4 + 8.5525, 0.003627, 7.7839
-    dielectric: Floats = low + rise / (1 + shape * _exp(-decay * rise * r))
-    return dielectric
+    return np.asarray(low + rise / (1 + shape * _exp(-decay * rise * r)))
 
 
 def screening() -> Floats:
@@ -315,8 +295,7 @@ def directions(receptor: Receptor) -> tuple[Floats, NDArray[np.int32]]:
 
 
 def _squared(vectors: Floats) -> Floats:
-    squared: Floats = (vectors * vectors).sum(axis=-1)
-    return squared
+    return np.asarray((vectors * vectors).sum(axis=-1))
 
 
 def _unit(vectors: Floats) -> Floats:

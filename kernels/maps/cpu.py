@@ -24,23 +24,17 @@ from multigpu.kernels.maps.types import Floats, GridBox, Maps, Receptor, rounded
 
 
 class RowBuffers(NamedTuple):
-    """Memory for the points of a row, beside their energies.
+    """Memory for the points of a row, beside their energies."""
 
-    least, nearest  float64[nz], int32[nz]   squared distance of the nearest donor; which it is
-    electrostatics, solvations  float64[nz]  sums over all atoms, over those within the cutoff
-    lows, highs     float64[nz, probes]      of the energies of `Bond.SINGLE`
-    """
-
-    least: Floats
-    nearest: NDArray[np.int32]
-    electrostatics: Floats
-    solvations: Floats
-    lows: Floats
-    highs: Floats
+    least: Floats  # float64[nz]: squared distance of the nearest donor
+    nearest: NDArray[np.int32]  # int32[nz]: which it is
+    electrostatics: Floats  # float64[nz]: sums over all atoms
+    solvations: Floats  # float64[nz]: sums over those within the cutoff
+    lows: Floats  # float64[nz, probes]: least of the energies of `Bond.SINGLE`
+    highs: Floats  # float64[nz, probes]: greatest of them
 
 
 def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps:
-    """Return what `multigpu.kernels.maps.compute_maps` does."""
     inputs, points = prepare(receptor, box, types), box.shape[2]
     least, electrostatics, solvations = np.empty((3, points))
     lows, highs = np.empty((2, points, len(types)))
@@ -188,11 +182,8 @@ def _share(atom: Any, x: Any, y: Any, z: Any) -> Any:
     return (0.9 + 0.2 * sine * math.sqrt(1.0 - sine * sine)) * level
 
 
-# ---- what Vina's maps are made with, too --------------------------------------------------------
-
-
 def in_slabs(box: GridBox, names: Sequence[str], fill: Callable[[int, Floats], None]) -> Maps:
-    """Return maps of these names, rounded.
+    """Return maps of these names, AutoGrid's or Vina's, rounded.
 
     fill: called with ix and float64[ny, nz, names] of 0, sets the energies there
     """

@@ -8,8 +8,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from multigpu.kernels.device.launch import POINTER, launch, struct
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import POINTER, launch, source, struct
 from multigpu.kernels.maps.autogrid import DEFINES, MapInputs, prepare
 from multigpu.kernels.maps.types import GridBox, Maps, Receptor
 
@@ -28,7 +27,6 @@ def _module() -> Any:
 
 
 def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps:
-    """Return what `multigpu.kernels.maps.compute_maps` does."""
     inputs = prepare(receptor, box, types)
     counts = (len(receptor), len(inputs.donors), len(types), *box.shape)
     stream = cupy.cuda.Stream(non_blocking=True)

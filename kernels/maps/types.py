@@ -20,18 +20,13 @@ DECIMALS = 3  # of every value, as in files of maps
 class Receptor:
     """The atoms of a rigid receptor, as in PDBQT: all heavy atoms and the polar hydrogens.
 
-    positions  float64[n, 3]  Å
-    charges    float64[n]     e
-    types      n AutoDock types: "C", "OA", "HD", "Zn"
-    names      n names for messages, "ZN of HOH A 12", or none: then atoms are numbered
-
     There is an atom. Numbers are finite and within ±1e5 Å, ±1000 e.
     """
 
-    positions: Floats
-    charges: Floats
-    types: tuple[str, ...]
-    names: tuple[str, ...] = ()
+    positions: Floats  # float64[n, 3], Å
+    charges: Floats  # float64[n], e
+    types: tuple[str, ...]  # n AutoDock types: "C", "OA", "HD", "Zn"
+    names: tuple[str, ...] = ()  # for messages, "ZN of HOH A 12", or none: atoms are numbered
 
     def __len__(self) -> int:
         return len(self.types)
@@ -45,17 +40,13 @@ class Receptor:
 class GridBox:
     """Points of maps: center + spacing · (k − elements / 2), k from 0 to elements on each axis.
 
-    center    x, y, z in Å
-    elements  intervals along x, y and z, as AutoGrid's `npts`; there is one point more
-    spacing   Å
-
     Raises ValueError for elements beyond 1 to 1022 an axis, 2^28 points or more, a spacing that
     is not within 0.01 to 10 Å, and a center beyond ±1e5 Å.
     """
 
-    center: tuple[float, float, float]
-    elements: tuple[int, int, int]
-    spacing: float = 0.375
+    center: tuple[float, float, float]  # x, y, z in Å
+    elements: tuple[int, int, int]  # intervals an axis, as AutoGrid's `npts`; points less one
+    spacing: float = 0.375  # Å
 
     def __post_init__(self) -> None:
         if not all(1 <= count <= MOST_ELEMENTS for count in self.elements):
@@ -76,8 +67,7 @@ class GridBox:
     @property
     def origin(self) -> Floats:
         """float64[3]: the point with the lowest coordinates, Å."""
-        origin: Floats = np.array(self.center) - self.spacing * (np.array(self.elements) / 2)
-        return origin
+        return np.asarray(np.array(self.center) - self.spacing * (np.array(self.elements) / 2))
 
     @property
     def axes(self) -> tuple[Floats, ...]:

@@ -1,18 +1,9 @@
 """Vina's maps of a receptor: sums over its heavy atoms of what each pair scores.
 
 Terms, weights and radii: Trott and Olson 2010 (doi:10.1002/jcc.21334), Eberhardt and others 2021
-(doi:10.1021/acs.jcim.1c00203). A pair of atoms whose distance is d, less the sum of their radii,
-scores, in kcal/mol, lower is better:
-
-    gauss 1      -0.035579 exp(-(d / 0.5)²)
-    gauss 2      -0.005156 exp(-((d - 3) / 2)²)
-    repulsion     0.840245 d²                  where d < 0
-    hydrophobic  -0.035069                     where d < 0.5, falling to 0 at 1.5; both hydrophobic
-    hydrogen     -0.587439                     where d < -0.7, rising to 0 at 0; donor and acceptor
-
-A pair 8 Å apart or farther scores nothing. Vina looks the terms up in a table with steps of 1/32 Å²
-of the squared distance, each the mean of its ends, and so do these maps: the table belongs to what
-is compared with Vina.
+(doi:10.1021/acs.jcim.1c00203). Vina looks the terms up in a table with steps of 1/32 Å² of the
+squared distance, each the mean of its ends, and so do these maps: the table belongs to what is
+compared with Vina.
 """
 
 import math
@@ -70,10 +61,10 @@ def pair_table(types: Sequence[str]) -> Floats:
 
 
 def pair_energies(one: str, other: str, distances: Floats) -> Floats:
-    """Return float64[n], kcal/mol, of two types at distances in Å."""
-    pair, d = {one, other}, distances - (RADII[one] + RADII[other])
+    """Return float64[n], kcal/mol, lower is better, of two types at distances in Å."""
+    pair, d = {one, other}, distances - (RADII[one] + RADII[other])  # between surfaces
     energies = -0.035579 * np.exp(-((d / 0.5) ** 2)) - 0.005156 * np.exp(-(((d - 3) / 2) ** 2))
-    energies += 0.840245 * np.minimum(d, 0) ** 2
+    energies += 0.840245 * np.minimum(d, 0) ** 2  # repulsion
     if pair.issubset(HYDROPHOBIC):
         energies -= 0.035069 * np.clip(1.5 - d, 0, 1)
     if (one in DONORS and other in ACCEPTORS) or (one in ACCEPTORS and other in DONORS):

@@ -8,12 +8,3 @@ and `cuda.py` measure. Each of the three has
 with counts [regions, samples], float64 or int32, and blocks: one slice of regions a chromosome.
 The first two also have `coverages(counts) -> float64[samples]`.
 """
-
-from multigpu.kernels.normalization.types import (
-    ChromosomeError,
-    Normalization,
-    NormalizationError,
-    SizeFactors,
-)
-
-__all__ = ["ChromosomeError", "Normalization", "NormalizationError", "SizeFactors"]

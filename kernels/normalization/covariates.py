@@ -34,16 +34,11 @@ Levels = NDArray[np.int16]
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """Factors by which counts are multiplied.
+    """Factors by which counts are multiplied."""
 
-    level    int16[regions]: rounded covariate × LEVELS; -1 where it is not known
-    factors  float64[LEVELS + 1, samples]
-    bins     number of quantiles; with fewer than two nothing is corrected
-    """
-
-    level: Levels
-    factors: Floats
-    bins: int
+    level: Levels  # int16[regions]: rounded covariate × LEVELS; -1 where it is not known
+    factors: Floats  # float64[LEVELS + 1, samples]
+    bins: int  # number of quantiles; with fewer than two nothing is corrected
 
     def apply(self, counts: NDArray[Any], columns: slice, threads: int = 1) -> None:
         """Correct int32 or float64[regions, samples] in place: these columns of the factors.
@@ -159,8 +154,7 @@ def factors_of(
     curve = np.divide(curve, mean, out=np.ones_like(curve), where=(mean > 0) & (depth > 0))
     curve = 1 + (curve - 1) * reads / (reads + PRIOR_READS)
     # Rounded, as exponentials of other processors may differ in their last bits.
-    found: Floats = np.round(1 / np.clip(curve, 1 / LARGEST_FACTOR, LARGEST_FACTOR), 6)
-    return found
+    return np.asarray(np.round(1 / np.clip(curve, 1 / LARGEST_FACTOR, LARGEST_FACTOR), 6))
 
 
 def smooth(values: Floats, weights: Floats, places: Floats, at: Floats) -> Floats:
@@ -197,8 +191,7 @@ def _regression(at: Floats, weights: Floats, places: Floats, width: float) -> Fl
     kernel = weights * np.exp(-(step**2) / 2)
     first, second = (kernel * step).sum(axis=1), (kernel * step**2).sum(axis=1) + 1e-9
     shape = kernel * (second[:, None] - first[:, None] * step)
-    found: Floats = shape / shape.sum(axis=1, keepdims=True)
-    return found
+    return np.asarray(shape / shape.sum(axis=1, keepdims=True))
 
 
 def weighted_median(values: Floats, weights: Floats) -> Floats:

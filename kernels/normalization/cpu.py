@@ -39,14 +39,12 @@ class Spectrum:
 
     @classmethod
     def together(cls, parts: Sequence["Spectrum"]) -> Self:
-        """Return the spectrum of all values of all parts."""
         each, place = np.unique(np.concatenate([x.values for x in parts]), return_inverse=True)
         times = np.zeros(len(each), np.int64)
         np.add.at(times, place, np.concatenate([x.times for x in parts]))
         return cls(each, times)
 
     def positive(self) -> "Spectrum":
-        """Return the spectrum without zeros."""
         first = int(np.searchsorted(self.values, 0, "right"))
         return Spectrum(self.values[first:], self.times[first:])
 
@@ -88,7 +86,6 @@ def size_factors(
 
 
 def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:
-    """Return what `reference.coverages` does."""
     counts = contiguous(checked(counts))
     spectra = spectra_of(counts, np.ones(len(counts), bool), range(counts.shape[1]), threads)
     means = []

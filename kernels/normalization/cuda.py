@@ -12,8 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from multigpu.kernels.device.launch import POINTER, launch, struct, usable
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import POINTER, launch, source, struct, usable
 from multigpu.kernels.normalization import cpu, density, factors
 from multigpu.kernels.normalization.cpu import ADDING, STRETCH, flights
 from multigpu.kernels.normalization.types import (

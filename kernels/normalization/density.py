@@ -30,31 +30,35 @@ def quantile_of_sorted(values: Floats, share: float) -> float:
     return pair[0] + (place - low) * (pair[1] - pair[0])
 
 
-def bandwidth(count: int, deviation: float, quartiles: float, first: float) -> float:
-    """Return `bw.nrd0` from the deviation and the distance of the quartiles of `count` values.
+def bandwidth(values: Floats) -> float:
+    """Return `bw.nrd0` of ascending float64[n], from their deviation and quartiles.
 
-    Where one is 0 the other is taken, and where both are the size of the first value, or 1.
+    Where one is 0 the other is taken, and where both are the size of the values, or 1.
     """
-    spread = min(deviation, quartiles / QUARTILES_OF_NORMAL) or deviation or abs(first) or 1.0
-    return float(0.9 * spread * count**-0.2)
+    quartiles = quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25)
+    narrow, wide = quartiles / QUARTILES_OF_NORMAL, float(values.std(ddof=1))
+    spread = min(wide, narrow) or wide or abs(float(values[0])) or 1.0
+    return float(0.9 * spread * len(values) ** -0.2)
 
 
-class DensityGrid:
-    """A grid of `size` places from `low` to `high`, and `points` places in [0, top] to look at."""
+def density(values: Floats, top: float, width: float) -> tuple[Floats, Floats]:
+    """Return places from 0 to `top` and the densities there, float64[places] each.
 
-    def __init__(self, top: float, bandwidth: float) -> None:
-        self.top, self.bandwidth = top, bandwidth
-        self.points = math.ceil(top * POINTS_PER_UNIT)
-        self.size = max(LEAST_GRID, 1 << max(0, math.ceil(math.log2(top * POINTS_PER_UNIT))))
-        self.low, self.high = -MARGIN * bandwidth, top + MARGIN * bandwidth
-        self.step = (self.high - self.low) / (self.size - 1)
-
-
-def masses(values: Floats, grid: DensityGrid) -> Floats:
-    """float64[grid.size]: values shared out between their neighbours, each weighing 1 / count."""
-    out = np.zeros(grid.size + 2)  # with one more before and after, for values just outside
-    _share_out(values, grid.low, grid.step, out)
-    return np.asarray(out[1:-1] / len(values))
+    width  of the kernel
+    """
+    size = max(LEAST_GRID, 1 << max(0, math.ceil(math.log2(top * POINTS_PER_UNIT))))
+    low, high = -MARGIN * width, top + MARGIN * width
+    masses = np.zeros(size + 2)  # with one more before and after, for values just outside
+    _share_out(values, low, (high - low) / (size - 1), masses)
+    # The kernel's own steps are a little shorter than the grid's: R's, up to 4.2.
+    offset = np.linspace(0, 2 * (high - low), 2 * size)
+    offset[size + 1 :] = -offset[size - 1 : 0 : -1]
+    kernel = np.exp(-0.5 * (offset / width) ** 2)
+    kernel /= width * math.sqrt(2 * math.pi)
+    spectrum = np.fft.rfft(masses[1:-1] / len(values), 2 * size)
+    folded = np.fft.irfft(spectrum * np.conj(np.fft.rfft(kernel)), 2 * size)
+    places = np.linspace(0, top, math.ceil(top * POINTS_PER_UNIT))
+    return places, np.interp(places, np.linspace(low, high, size), np.maximum(folded[:size], 0))
 
 
 @jit_no_alloc
@@ -67,21 +71,6 @@ def _share_out(values: Any, low: Any, step: Any, out: Any) -> Any:
             out[int(cell) + 2] += place - cell
 
 
-def estimate(mass: Floats, grid: DensityGrid) -> tuple[Floats, Floats]:
-    """Return places and densities, float64[grid.points] each, from the masses on the grid."""
-    # The kernel's own steps are a little shorter than the grid's: R's, up to 4.2.
-    offset = np.linspace(0, 2 * (grid.high - grid.low), 2 * grid.size)
-    offset[grid.size + 1 :] = -offset[grid.size - 1 : 0 : -1]
-    kernel = np.exp(-0.5 * (offset / grid.bandwidth) ** 2)
-    kernel /= grid.bandwidth * math.sqrt(2 * math.pi)
-    folded = np.fft.irfft(
-        np.fft.rfft(mass, 2 * grid.size) * np.conj(np.fft.rfft(kernel)), 2 * grid.size
-    )
-    x = np.linspace(0, grid.top, grid.points)
-    coordinates = np.linspace(grid.low, grid.high, grid.size)
-    return x, np.interp(x, coordinates, np.maximum(folded[: grid.size], 0))
-
-
 def mode_of_sorted(values: Floats) -> float:
     """Return the mode of the density of ascending float64[n], up to their quantile TOP.
 
@@ -90,8 +79,5 @@ def mode_of_sorted(values: Floats) -> float:
     top = quantile_of_sorted(values, TOP)
     if top == 0:
         return math.nan
-    quartiles = quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25)
-    width = bandwidth(len(values), float(values.std(ddof=1)), quartiles, float(values[0]))
-    grid = DensityGrid(top, width)
-    places, densities = estimate(masses(values, grid), grid)
+    places, densities = density(values, top, bandwidth(values))
     return float(places[np.argmax(densities)])

@@ -82,11 +82,7 @@ def size_factors(
 
 
 def _of_chromosome(
-    statistics: Statistics,
-    samples: Sequence[int],
-    totals: Floats,
-    options: Normalization,
-    name: str,
+    statistics: Statistics, samples: list[int], totals: Floats, options: Normalization, name: str
 ) -> tuple[Floats, str]:
     """Return float64[samples], and a note or nothing."""
     ones = np.ones(len(samples))

@@ -46,23 +46,16 @@ class ChromosomeError(NormalizationError):
 
 @dataclass(frozen=True)
 class Normalization:
-    """Options of a normalization; the names in R are given where they differ.
+    """Options of a normalization; the names in R are given where they differ."""
 
-    norm_type             what samples are brought to: "mean", "median" or "quant" of their size
-                          factors, the "mode" of all counts, or "poisson": the mean, and then a
-                          level on which the variance between samples is like the mean (normType)
-    size_factor           a sample's statistic; with "poisson" all but "mean" mean "median"
-                          (sizeFactor)
-    norm_quantile         of norm_type "quant", in [0, 1] (normQu)
-    size_factor_quantile  of size_factor "quant", in [0, 1] (quSizeFactor)
-    ploidy                of each sample, whole numbers; None: all the same
-    """
-
+    # what samples are brought to: "mean", "median" or "quant" of their size factors, the "mode" of
+    # all counts, or "poisson": the mean, and then a level on which the variance between samples is
+    # like the mean (normType)
     norm_type: str = "poisson"
-    size_factor: str = "mean"
-    norm_quantile: float = 0.25
-    size_factor_quantile: float = 0.75
-    ploidy: tuple[int, ...] | None = None
+    size_factor: str = "mean"  # a sample's; with "poisson" all but "mean" is "median" (sizeFactor)
+    norm_quantile: float = 0.25  # of norm_type "quant", in [0, 1] (normQu)
+    size_factor_quantile: float = 0.75  # of size_factor "quant", in [0, 1] (quSizeFactor)
+    ploidy: tuple[int, ...] | None = None  # of each sample, whole numbers; None: all the same
 
     def __post_init__(self) -> None:
         _one_of("norm type", self.norm_type, NORM_TYPES)
@@ -96,14 +89,10 @@ class Normalization:
 
 @dataclass(frozen=True)
 class SizeFactors:
-    """Factors by which each sample's counts are multiplied on each chromosome.
+    """Factors by which each sample's counts are multiplied on each chromosome."""
 
-    factors  float64[chromosomes, samples]  1 where a chromosome could not be normalized
-    notes    what the user should know
-    """
-
-    factors: Floats
-    notes: tuple[str, ...]
+    factors: Floats  # float64[chromosomes, samples]: 1 where a chromosome could not be normalized
+    notes: tuple[str, ...]  # what the user should know
 
 
 class Statistics(Protocol):

@@ -1,5 +1,5 @@
-// Which scores in single precision cannot be the highest: the formulas of bounds.py, where the
-// proof is, over the terms of each ligand.
+// Which scores in single precision cannot be the highest, by the formulas that docs/dock.md proves,
+// over the terms of each ligand.
 //
 // LEAST: the lowest b. POWERS, KAPPAS: how many b and κ there are. SLACK: for the rounding here.
 #pragma once

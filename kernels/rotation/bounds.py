@@ -1,61 +1,14 @@
-"""The proof of how far a score in single precision may be from the one in double precision.
+"""Bounds of a field: how near a score in single precision is to the one in double.
 
 The search computes s(pose) in single precision, and S(pose) in double precision only where that
-could be the highest. Let u = 2^-24 be the unit of rounding.
-
-**Places.** An atom's place in units of the spacing is g = A x + b: A the rotation divided by the
-spacing, x the atom relative to the centroid, b the target's place with the shift. The kernels
-round A, x and b to float32 and add the three products to b in float32. With |A x| <= r, the
-ligand's radius in those units, x and A bring 2u r, the products u r, the start u |b|, and three
-additions 3u (r + |b|): at most 6u r + 4u |b|. Taking 1/2 off, to find the cell by rounding, costs
-u (r + |b| + 1). So no coordinate is off by more than δ = 10u (r + |b| + 1), which leaves room for
-terms in u² and for double precision's own rounding. Let g' be the place that was computed.
-
-**Rounding of values.** The 21 operations of the interpolation err by at most 24u V, V the largest
-|node| of the cell; weight and product by 5u V; the sum over the N terms of all atoms, in any
-order, by N u V each: in all ν V with ν = (N + 32) u.
-
-**Steps.** From g' to g the trilinear field changes by at most δ G, where G is the sum over the axes
-of the largest difference of neighbouring nodes, in any of the cells between (δ < 1/2, so at most
-four). Clamping only takes away from that.
-
-**Steep cells.** Near a clash G is five orders of magnitude above its usual size, but there scores
-are bad in proportion. Let `top` be a channel's highest value, M the highest node of a cell, and
+could be the highest: docs/dock.md has the proof, `bounds.cuh` its formulas over the terms of each
+ligand. Here are, with G the sum over the axes of the largest difference of neighbouring nodes of a
+cell, M its highest node, and `top` a channel's highest value,
 
     A(κ, d) = max of G − κ (top − M) over the cells with top − M <= d, but at least 0
 
-An atom's term of weight w, with the value v at g', falls short of its best by t = top − v. Say the
-whole pose falls short by D = Σ w t <= 2^b, so that t <= 2^b / w =: d. In the atom's cell
-top − M <= t. On the way to g the field may fall a little: by less than d if δ A(0, 2d) <= d, which
-is asked for, and so all cells there have top − M <= t + fall <= 2d, G <= A(κ, 2d) + κ (t + fall).
-With V <= |top| + (top − M) + G, the sum over all terms of falls and roundings is at most
-
-    E(b) = [Σ w ((δ + ν) A(κ, 2d) + ν |top|) + ((δ + ν) κ + ν) 2^b] / (1 − δ κ)    for any κ >= 0
-
-The least of these for some κ is taken; and as D <= 2^b is no more than D <= 2^(b+1), the least of
-E(b), E(b + 1), ….
-
-**Outside.** Clamped values, and those of nothing, do not change outside of the grid. With the
-penalty an atom's first term has v = −P d² there, d the distance in Å from the middle of the grid,
-and the others have v = 0. `top` is at least 0 then, so that t >= P d². Along a coordinate in units
-of the spacing h, v changes by at most 2P |d_axis| h, in the sum over the axes by
-G <= 2P d |h| <= 2 |h| √(P t): a place outside counts as one more cell with M = v and this G. None
-is there below t = top + P m², with m half of the shortest edge of the grid. The 9 operations of
-P d² err by less than 24u V with V = |v|.
-
-**Thresholds.** A pose with 2^(b-1) <= D <= 2^b has s and S within E(b) of T − D, T = Σ w top, and
-of each other. So the pose with the highest s is in one of certain b, and the largest E of these
-gives S of the best pose at least the value L = max s − E. A pose with S >= L, again, is in one of
-certain b, and its s is at least L less the largest E of those: the threshold.
-
-**Decisions.** With interpolation "nearest", or where atoms outside score nothing or a penalty, the
-field has jumps. A pose
-with an atom within δ of one is *undecided*: the kernels give it the score +inf, so that it is
-always computed in double precision, and it takes no part in max s. All other poses have every
-atom on the right side, and the above holds for them; with "nearest" G is 0 inside.
-
-Here is what the proof needs of a field, and δ; `bounds.cuh` has the formulas over the terms of each
-ligand. SLACK covers the rounding of both.
+and δ, in units of the spacing: no coordinate of an atom's place in float32 is off by more. SLACK
+covers the rounding of both.
 """
 
 from typing import Any
@@ -92,7 +45,9 @@ class FieldBounds:
 
 def _steepness(values: NDArray[np.float32], top: np.float32) -> Floats:
     """Return A(κ, d), from the steepest of the cells in each power of two of top − M."""
-    steep = np.add.reduce([_largest_step(values, axis) for axis in range(3)])
+    axes = ((0, (1, 2)), (1, (0, 2)), (2, (0, 1)))
+    # The largest change along an axis on the edges of a cell, of all axes.
+    steep = np.add.reduce([_over_corners(np.abs(np.diff(values, axis=k)), x) for k, x in axes])
     below = (top - _over_corners(values, (0, 1, 2))).ravel()
     power = np.clip(np.frexp(below)[1], LEAST, MOST)  # below < 2^power
     power[below < SHORTFALLS[0]] = LEAST
@@ -119,12 +74,6 @@ def _above_kappas(steepest: NDArray[Any]) -> Floats:
     return np.maximum(np.maximum.accumulate(excess, axis=-2), 0)
 
 
-def _largest_step(values: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
-    """float32[nx - 1, ny - 1, nz - 1]: the largest change along an axis on the edges of a cell."""
-    steps = np.abs(np.diff(values, axis=axis))
-    return _over_corners(steps, tuple(other for other in range(3) if other != axis))
-
-
 def _over_corners(nodes: NDArray[np.float32], axes: tuple[int, ...]) -> NDArray[np.float32]:
     """Return the larger of two neighbours along each of the axes."""
     for axis in axes:
@@ -139,8 +88,7 @@ def place_errors(field: Field, ligands: Ligands, search: PoseSearch) -> Floats:
     radius = np.sqrt(np.maximum.reduceat(squared, ligands.offsets[:-1]))
     far = np.abs(search.targets(ligands) - field.origin) + search.shifts.radius
     reach = ((radius[:, None] + far) / field.spacing).max(axis=1)
-    errors: Floats = SLACK * 10 * UNIT * (reach + 1)
-    return errors
+    return np.asarray(SLACK * 10 * UNIT * (reach + 1))
 
 
 def doubts(place_errors: Floats) -> NDArray[np.float32]:

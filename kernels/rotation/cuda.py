@@ -12,8 +12,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.device.launch import POINTER, struct
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import POINTER, source, struct
 from multigpu.kernels.rotation.bounds import (
     KAPPAS,
     LEAST,
@@ -25,14 +24,7 @@ from multigpu.kernels.rotation.bounds import (
 )
 from multigpu.kernels.rotation.memory import MOST_LIGANDS, MOST_SCORES
 from multigpu.kernels.rotation.rotations import EulerRotations, ListedRotations
-from multigpu.kernels.rotation.types import (
-    PENALTY,
-    Field,
-    Ligands,
-    Poses,
-    PoseSearch,
-    split,
-)
+from multigpu.kernels.rotation.types import PENALTY, Field, Ligands, Poses, PoseSearch, split
 
 THREADS = 256
 WARPS = THREADS // 32
@@ -99,7 +91,6 @@ class DeviceField:
 
     @classmethod
     def of(cls, field: Field) -> "DeviceField":
-        """Return a field on the current device."""
         key = id(field), cupy.cuda.Device().id
         there = cls._shared.get(key)
         if there is None:
@@ -115,7 +106,6 @@ class DeviceField:
         self.stream().synchronize()
 
     def stream(self) -> Any:
-        """Return the stream of this thread."""
         if not hasattr(self._own, "stream"):
             self._own.stream = cupy.cuda.Stream(non_blocking=True)
         return self._own.stream
@@ -186,7 +176,6 @@ class PoseSearcher:
         return struct(_STEEPNESS, **self._table)
 
     def best(self, ligands: Ligands, span: range | None = None) -> Poses:
-        """Return what `reference.PoseSearcher.best` does."""
         span = range(self.search.stop) if span is None else span
         found = [Poses.none()]
         if not len(span) or not len(ligands):
@@ -261,7 +250,6 @@ class Scores:
         self._first = True
 
     def score(self, part: range) -> None:
-        """Score another part of the poses."""
         self._poses = len(part)
         plane, tiles = _tiles(self._of.search, part)
         blocks = _ceil(math.prod(tiles), WARPS) if tiles else _ceil(len(part), THREADS)

@@ -1,5 +1,7 @@
-// The ligands of a batch, and their scores as unsigned integers.
+// The ligands of a batch, their scores as unsigned integers, and those in double precision.
 #pragma once
+
+#include "field.cuh"
 
 #define UNDECIDED __int_as_float(0x7F800000)  // +inf
 #define STRUCK __int_as_float(0xFF800000)     // -inf
@@ -30,4 +32,31 @@ __device__ __forceinline__ unsigned key_of(float score) {
 __device__ __forceinline__ float score_of(unsigned key) {
   if (!key) return STRUCK;
   return __int_as_float(int(key >> 31 ? key & 0x7FFFFFFFu : ~key));
+}
+
+// What an atom scores in a placement in units of the spacing, in the order of reference.py.
+__device__ double exact_atom(const Field& field, const Ligands& ligands, const Placement& placement,
+                             long long atom) {
+  const double *at = ligands.places + 3 * atom, *turn = placement.turn;
+  double there[3], sum = 0;
+  for (int k = 0; k < 3; ++k)
+    there[k] = (turn[3 * k] * at[0] + turn[3 * k + 1] * at[1]) +
+               (turn[3 * k + 2] * at[2] + placement.shift[k]);
+  for (int term = 0; term < TERMS; ++term)
+    sum += exact(field, channel_of(field, ligands.channels[TERMS * atom + term]), there,
+                 term == 0) *
+           ligands.weights[TERMS * atom + term];
+  return sum;
+}
+
+// A pose's score, its atoms summed in their order.
+__device__ double exact_score(const Space& space, const Field& field, const Ligands& ligands,
+                              unsigned ligand, unsigned long long pose) {
+  Placement placement;
+  place(space, pose, placement);
+  to_grid(field, ligands.starts + 3 * ligand, placement);
+  double total = 0;
+  for (long long atom = ligands.offsets[ligand]; atom < ligands.offsets[ligand + 1]; ++atom)
+    total += exact_atom(field, ligands, placement, atom);
+  return total;
 }

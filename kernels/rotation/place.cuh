@@ -74,21 +74,35 @@ __device__ __forceinline__ bool place(const Space& space, unsigned long long ind
   return !(locked && alpha && gamma < space.wrap);
 }
 
-// The mean of the squared distances between the atoms of two placements of a body.
-// moments: 3 x 3, means of the products of its coordinates.
-__device__ __forceinline__ double squared_distance(const double* moments, const Placement& one,
+// The mean of the squared distances between the atoms of two placed bodies, as in thinning.py.
+// x, y, xy: 3 x 3, means of the products of the coordinates of the one, the other, and both.
+__device__ __forceinline__ double squared_distance(const double* x, const double* y,
+                                                   const double* xy, const Placement& one,
                                                    const Placement& other) {
+  const double spread = (x[0] + x[4] + x[8]) + (y[0] + y[4] + y[8]);
   double overlap = 0, apart = 0;
-  for (int i = 0; i < 3; ++i)
+  for (int i = 0; i < 3; ++i) {
     for (int j = 0; j < 3; ++j) {
       double turned = 0;
-      for (int k = 0; k < 3; ++k) turned += one.turn[3 * i + k] * moments[3 * j + k];
+      for (int k = 0; k < 3; ++k) turned += one.turn[3 * i + k] * xy[3 * k + j];
       overlap += turned * other.turn[3 * i + j];
     }
-  for (int axis = 0; axis < 3; ++axis) {
-    const double shift = other.shift[axis] - one.shift[axis];
+    const double shift = other.shift[i] - one.shift[i];
     apart += shift * shift;
   }
-  const double trace = moments[0] + moments[4] + moments[8];
-  return 2 * (trace - overlap) + apart;
+  return spread - 2 * overlap + apart;
+}
+
+// The best of a block's threads, in all of them; `held` is shared memory for one of each thread.
+template <class T>
+__device__ T best_of_block(const T& mine, T* held) {
+  __syncthreads();  // before, it may still be read
+  held[threadIdx.x] = mine;
+  for (unsigned step = THREADS / 2; step; step /= 2) {
+    __syncthreads();
+    if (threadIdx.x < step && beats(held[threadIdx.x + step], held[threadIdx.x]))
+      held[threadIdx.x] = held[threadIdx.x + step];
+  }
+  __syncthreads();
+  return held[0];
 }

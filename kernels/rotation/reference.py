@@ -139,8 +139,6 @@ def _thinned(bodies: Ligands, search: PoseSearch, ordered: Poses) -> Poses:
 
 
 class PoseSearcher:
-    """Searches the poses of ligands in one field."""
-
     def __init__(self, field: Field, search: PoseSearch) -> None:
         self.field, self.search = field, search
 
@@ -152,3 +150,25 @@ class PoseSearcher:
         each = np.arange(len(ligands))[:, None]
         found = [best_poses(self.field, ligands, number, self.search, span) for number in each]
         return Poses.joined(found)
+
+
+class BandSearcher:
+    """Searches the poses of ligands in one field: all that score at most `width` below the best."""
+
+    def __init__(self, field: Field, search: PoseSearch, width: float) -> None:
+        self.field, self.search, self.width = field, search, width
+
+    def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
+        """Return the poses of each ligand that score at most `width` less than its best pose.
+
+        ligand_of: int64[bodies], ascending: the ligand of each body; its bodies share one band
+
+        The best first (of equals the lower body, then the lower pose), without those closer than
+        `min_rmsd` to one that was taken, of whichever body, and no more than `top` of a ligand.
+        """
+        found = [
+            best_poses(self.field, bodies, numbers, self.search, width=self.width)
+            for numbers in np.split(np.arange(len(bodies)), np.flatnonzero(np.diff(ligand_of)) + 1)
+            if len(numbers)
+        ]
+        return Poses.chained([Poses.none(), *found])

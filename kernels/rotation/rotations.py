@@ -25,14 +25,11 @@ class EulerRotations:
     precision: p in degrees, finite and above 0; taken as the decimal number it prints as, so that
     0.1 is a tenth and divides 360. n = ceil(360 / p).
 
-    Two triples are the same rotation only as follows, and that in full (Diebel, Representing
-    Attitude, 2006, 5.6): (α, β, γ) and (α + 180°, 180° − β, γ + 180°); and, where β is 90° or
-    270°, all triples of one γ − α or γ + α. The first needs 180° to be a multiple of p, the
-    second 90° or 270°. Of each such class only the lowest index is evaluated. By the first rule
-    that one has α < 180°, which is the first half of all indices. By the second it has α = 0
-    where 360° is a multiple of p, as it is where 90° is one. Where only 270° is (p = 54° or
-    67.5°), sums of angles do not come round: for one above the greatest γ no triple has α = 0,
-    and the lowest index is that with the greatest γ.
+    Of triples that are the same rotation only the lowest index is evaluated: docs/dock.md
+    ("Rotations alone") has the two rules. By the first it has α < 180°, which is the first half of
+    all indices. By the second it has α = 0 where 360° is a multiple of p, as it is where 90° is
+    one. Where only 270° is (p = 54° or 67.5°), sums of angles do not come round: for one above the
+    greatest γ no triple has α = 0, and the lowest index is that with the greatest γ.
     """
 
     precision: float
@@ -91,8 +88,7 @@ class EulerRotations:
         """Return bool[k]: no lower index is the same rotation."""
         alpha, beta, gamma = self._split(indices)
         repeats = (alpha > 0) & (gamma < self.wrap) & np.isin(beta, self.locked)
-        first: NDArray[np.bool_] = (indices < self.stop) & ~repeats
-        return first
+        return np.asarray((indices < self.stop) & ~repeats)
 
     def matrices(self, indices: Indices) -> Floats:
         """Return float64[k, 3, 3]."""
@@ -175,8 +171,7 @@ def quaternions(matrices: Floats) -> Floats:
     lengths = np.sqrt((columns * columns).sum(axis=1))
     each, longest = np.arange(len(matrices)), lengths.argmax(axis=0)
     length = np.where(columns[longest, 0, each] < 0, -1, 1) * lengths[longest, each]
-    found: Floats = columns[longest, :, each] / length[:, None]
-    return found
+    return np.asarray(columns[longest, :, each] / length[:, None])
 
 
 def near_uniform(n: int) -> ListedRotations:
@@ -207,8 +202,7 @@ def covering_radius(rotations: ListedRotations) -> float:
 
     def distance(probes: Floats) -> Floats:
         """Return the distances of quaternions to the nearest of the set, or of its negatives."""
-        found: Floats = np.minimum(held.query(probes)[0], held.query(-probes)[0])
-        return found
+        return np.asarray(np.minimum(held.query(probes)[0], held.query(-probes)[0]))
 
     probes = near_uniform(PROBES).quaternions
     far = probes[np.argsort(-distance(probes))[:STARTS]]
@@ -228,8 +222,7 @@ def _turned(far: Floats, angle: float) -> Floats:
     axes = np.concatenate([np.eye(3), diagonals, -np.eye(3), -diagonals])
     axes = axes / np.sqrt((axes * axes).sum(axis=1, keepdims=True))
     change = np.einsum("da,aqk->kdq", axes, about)
-    turned: Floats = math.cos(angle / 2) * far[:, None] + math.sin(angle / 2) * change
-    return turned
+    return np.asarray(math.cos(angle / 2) * far[:, None] + math.sin(angle / 2) * change)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,11 @@
 // The search for the best poses: scores in single precision, then those in double precision that
-// bounds.py does not rule out.
+// bounds.cuh does not rule out.
 //
 // EULER: rotations by angles, else by quaternions. LINEAR: trilinear interpolation, else the nearest
 // node. ENDS: atoms outside of the grid score nothing instead of as at its border; with a PENALTY
 // above 0 they score -PENALTY d², d the distance in Å from its middle. TERMS: of each atom, 1 to 3.
 // THREADS: of a block. SHARE: scores that a block settles. TILE_A, TILE_B, TILE_C: rotations along α, β, γ that a warp takes together.
 #include "bounds.cuh"
-#include "exact.cuh"
-#include "field.cuh"
 #include "ligands.cuh"
 
 constexpr unsigned LANES = 32, WARPS = THREADS / LANES;
@@ -132,7 +130,8 @@ __device__ bool is_near(const Space& space, const Ligands& ligands, const Taken&
     const long long mine = taken.poses[size_t(rank) * ligands.count + ligand];
     if (mine < 0) continue;
     place(space, mine, one);
-    const double distance = squared_distance(taken.moments + 9 * ligand, one, other);
+    const double* moments = taken.moments + 9 * ligand;
+    const double distance = squared_distance(moments, moments, moments, one, other);
     if (distance < taken.min_squared || pose == mine) return true;
   }
   return false;
@@ -164,18 +163,6 @@ __device__ __forceinline__ bool beats(const Winner& one, const Winner& other) {
   return one.score > other.score || (one.score == other.score && one.pose < other.pose);
 }
 
-// The best of a block's threads, in its first.
-__device__ Winner best_of_block(Winner mine) {
-  __shared__ Winner held[THREADS];
-  held[threadIdx.x] = mine;
-  for (unsigned step = THREADS / 2; step; step /= 2) {
-    __syncthreads();
-    if (threadIdx.x < step && beats(held[threadIdx.x + step], held[threadIdx.x]))
-      held[threadIdx.x] = held[threadIdx.x + step];
-  }
-  return held[0];
-}
-
 // A block looks at SHARE consecutive scores. Those that are not below the ligand's threshold are
 // listed first, in any order, because undecided poses lie together: each thread then takes one.
 // winners: [ligands][blocks].
@@ -183,6 +170,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     settle(Space space, Field field, Ligands ligands, Part part, const float* thresholds,
            const float* scores, Winner* winners) {
   __shared__ unsigned listed[SHARE], count;
+  __shared__ Winner held[THREADS];
   const unsigned blocks = blocks_of_each(ligands), ligand = blockIdx.x / blocks;
   const long long begin = (long long)(blockIdx.x % blocks) * SHARE;
   const float* mine = scores + ligand * part.poses + begin;
@@ -198,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Winner next = {pose, exact_score(space, field, ligands, ligand, pose)};
     if (beats(next, winner)) winner = next;
   }
-  winner = best_of_block(winner);
+  winner = best_of_block(winner, held);
   if (threadIdx.x == 0) winners[blockIdx.x] = winner;
 }
 
@@ -206,12 +194,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 // One block a ligand.
 extern "C" __global__ void __launch_bounds__(THREADS)
     choose(const Winner* winners, long long many, unsigned first, Winner* best) {
+  __shared__ Winner held[THREADS];
   Winner winner = {-1, 0};
   if (threadIdx.x == 0 && !first) winner = best[blockIdx.x];
   for (long long i = threadIdx.x; i < many; i += THREADS) {
     const Winner next = winners[blockIdx.x * many + i];
     if (beats(next, winner)) winner = next;
   }
-  winner = best_of_block(winner);
+  winner = best_of_block(winner, held);
   if (threadIdx.x == 0) best[blockIdx.x] = winner;
 }

@@ -65,8 +65,7 @@ def cross_moments(bodies: Ligands, numbers: Indices) -> Floats:
     along = np.array([np.ascontiguousarray(bodies.relative[span].T) for span in spans])
     products = [np.add.reduceat(one[:, None] * along[:, None], [0], axis=3) for one in along]
     # The sums are those of `Ligands.moments`, to the last bit.
-    found: Floats = np.array(products)[..., 0] / along.shape[2]
-    return found
+    return np.asarray(np.array(products)[..., 0] / along.shape[2])
 
 
 def _columns(bodies: Ligands, found: Placements) -> tuple[Floats, Indices, Floats, Floats]:
@@ -120,9 +119,6 @@ def _is_apart(
         if spread - 2 * overlap + far < least:
             return False
     return True
-
-
-# ---- the best of all poses ---------------------------------------------------------------------
 
 
 class Shortlist:

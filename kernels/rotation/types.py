@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal, Protocol, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +25,19 @@ ROUNDING = 1e-9  # Å²: squared distances are known this well, or better
 class Field:
     """The pocket: what an atom scores, by its place.
 
-    values         float32[channels, nx, ny, nz]  at origin + spacing * (ix, iy, iz); C-contiguous
-    origin         float64[3]  Å
-    spacing        float64[3]  Å, above 0
-    interpolation  between the nodes: trilinear, or the node at floor(f + 0.5) of the place f in
-                   units of the spacing
-    outside        an atom outside the nodes' box scores as at the nearest place in it (clamp),
-                   nothing (zero), or less the farther it is from the middle of the box (penalty):
-                   its first term is -PENALTY d² with the distance d in Å, the others are nothing
-
-    There are two nodes an axis or more. Raises ValueError for more than 2^20 of them, 2^31 nodes or
-    more, an origin beyond ±1e5 Å, a spacing beyond 1e-6 to 1e6 Å, and values that are not finite or
-    beyond ±1e25.
+    Values are C-contiguous, two nodes an axis or more. Raises ValueError for more than 2^20 of
+    them, 2^31 nodes or more, an origin beyond ±1e5 Å, a spacing beyond 1e-6 to 1e6 Å, and values
+    that are not finite or beyond ±1e25.
     """
 
-    values: NDArray[np.float32]
-    origin: Floats
-    spacing: Floats
+    values: NDArray[np.float32]  # float32[channels, nx, ny, nz] at origin + spacing · (ix, iy, iz)
+    origin: Floats  # float64[3], Å
+    spacing: Floats  # float64[3], Å, above 0
+    # trilinear between nodes, or that at floor(f + 0.5) of the place f in units of the spacing
     interpolation: Literal["linear", "nearest"] = "linear"
+    # an atom outside the nodes' box scores as at the nearest place in it (clamp), nothing (zero),
+    # or less the farther it is from the middle of the box (penalty): its first term is -PENALTY d²
+    # with the distance d in Å, the others are nothing
     outside: Literal["clamp", "zero", "penalty"] = "clamp"
 
     def __post_init__(self) -> None:
@@ -83,24 +78,17 @@ class Field:
 
 @dataclass(frozen=True)
 class Ligands:
-    """Rigid bodies. An atom scores the sum of weight × channel over its terms.
+    """Rigid bodies. An atom scores the sum of weight × channel over its terms."""
 
-    positions  float64[atoms, 3]      Å, as given; ligand after ligand
-    offsets    int64[n + 1]           ascending, offsets[0] == 0, offsets[-1] == atoms, none empty
-    channels   int32[atoms, terms]    of the field, 1 to 3 terms
-    weights    float64[atoms, terms]  0 to 1000
-    """
-
-    positions: Floats
-    offsets: Indices
-    channels: NDArray[np.int32]
-    weights: Floats
+    positions: Floats  # float64[atoms, 3], Å, as given; ligand after ligand
+    offsets: Indices  # int64[n + 1]: ascending, offsets[0] == 0, offsets[-1] == atoms, none empty
+    channels: NDArray[np.int32]  # int32[atoms, terms]: of the field, 1 to 3 terms
+    weights: Floats  # float64[atoms, terms]: 0 to 1000
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def __getitem__(self, span: slice) -> "Ligands":
-        """Return consecutive ligands."""
         begin, end, _ = span.indices(len(self))
         if (begin, end) == (0, len(self)):
             return self
@@ -209,16 +197,11 @@ class PoseSearch:
 
 @dataclass(frozen=True)
 class _Found:
-    """Rows for poses, ordered by ligand, then best first.
+    """Rows for poses, ordered by ligand, then best first."""
 
-    ligand  int64[k]    index into the ligands, or of the body
-    pose    int64[k]    index of `PoseSearch`
-    score   float64[k]  computed in double precision
-    """
-
-    ligand: Indices
-    pose: Indices
-    score: Floats
+    ligand: Indices  # int64[k]: index into the ligands, or of the body
+    pose: Indices  # int64[k]: index of `PoseSearch`
+    score: Floats  # float64[k]: computed in double precision
 
     def __len__(self) -> int:
         return len(self.pose)
@@ -242,8 +225,6 @@ class _Found:
 
 
 class Poses(_Found):
-    """Poses that were found."""
-
     @classmethod
     def none(cls) -> "Poses":
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
@@ -264,14 +245,11 @@ class Placements(_Found):
     """Rigid placements of bodies: x' = matrix (x − c) + place, with c the centroid of the body.
 
     pose       int64[k]          index of `PoseSearch` where it began
-    unrefined  float64[k]        score of the pose where it began
-    matrix     float64[k, 3, 3]  rotation
-    place      float64[k, 3]     where the centroid is, Å
     """
 
-    unrefined: Floats
-    matrix: Floats
-    place: Floats
+    unrefined: Floats  # float64[k]: score of the pose where it began
+    matrix: Floats  # float64[k, 3, 3]: rotation
+    place: Floats  # float64[k, 3]: where the centroid is, Å
 
     @classmethod
     def of(cls, bodies: Ligands, search: PoseSearch, poses: Poses) -> "Placements":
@@ -296,39 +274,11 @@ class Placements(_Found):
         return cls.chained([part.moved(k) for k, part in zip(ahead, parts, strict=False)])
 
 
-class PoseFinder(Protocol):
-    """The `PoseSearcher` of a backend, for one field and one set of poses."""
-
-    def best(self, ligands: Ligands, span: range | None = None) -> Poses:
-        """Return the best poses of each ligand in a span of poses; None: of all poses."""
-
-
-class BandFinder(Protocol):
-    """The `BandSearcher` of a backend, for one field, one set of poses and the width of a band."""
-
-    def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
-        """Return the poses of each ligand that score at most `width` less than its best pose.
-
-        ligand_of: int64[bodies], ascending: the ligand of each body; its bodies share one band
-
-        The best first (of equals the lower body, then the lower pose), without those closer than
-        `min_rmsd` to one that was taken, of whichever body, and no more than `top` of a ligand.
-        """
-
-
-class PoseRefiner(Protocol):
-    """The `Refiner` of a backend, for one field."""
-
-    def refine(self, bodies: Ligands, found: Placements) -> Placements:
-        """Return the placements moved uphill to a local maximum of the score, in their order."""
-
-
 def atoms_of(ligands: Ligands, poses: Poses | Placements) -> Indices:
     """Return int64[atoms]: the atoms of each pose's ligand, pose after pose."""
     sizes = ligands.sizes[poses.ligand]
     ahead = ligands.offsets[poses.ligand] - (np.cumsum(sizes) - sizes)
-    atoms: Indices = np.repeat(ahead, sizes) + np.arange(sizes.sum())
-    return atoms
+    return np.asarray(np.repeat(ahead, sizes) + np.arange(sizes.sum()))
 
 
 def placed(ligands: Ligands, found: Placements) -> Floats:
@@ -344,8 +294,7 @@ def placed(ligands: Ligands, found: Placements) -> Floats:
 
 def sum_of(terms: Floats) -> Floats:
     """Return float64 sums over the last axis, added from the first to the last."""
-    total: Floats = np.cumsum(terms, axis=-1)[..., -1]
-    return total
+    return np.asarray(np.cumsum(terms, axis=-1)[..., -1])
 
 
 def split(span: range, most: int) -> Iterator[range]:

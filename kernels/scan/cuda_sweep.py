@@ -7,8 +7,7 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.device.launch import POINTER, launch, struct
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import POINTER, launch, source, struct
 from multigpu.kernels.scan.sweep_queries import MOST_SELECTED, STEPS, Sweep, plan_sweeps
 from multigpu.kernels.scan.types import Limits, Patterns
 

@@ -9,7 +9,3 @@ Biostatistics 2004, 5:557) tests arcs against the rest instead, recursively.
 
 `reference.py` says what is right, `cpu.py` does it fast, and `cuda.py` the first of the two.
 """
-
-from multigpu.kernels.segmentation.types import Circular, Segmentation, SegmentedTracks, TrackError
-
-__all__ = ["Circular", "Segmentation", "SegmentedTracks", "TrackError"]

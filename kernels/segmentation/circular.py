@@ -80,9 +80,6 @@ def _blur(x, noise, state, out):  # type: ignore[no-untyped-def]
         out[i] = x[i] + noise * radius * math.cos(2.0 * math.pi * turn)
 
 
-# ---- one segment ------------------------------------------------------------------------------
-
-
 def _change(x: Floats, options: Circular, room: ArcBuffers) -> list[int]:
     """Return the one or two positions where a segment is cut, ascending; none for no change."""
     n, width = len(x), options.min_width
@@ -245,9 +242,6 @@ def _random_below(n, state):  # type: ignore[no-untyped-def]
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     x = (x ^ (x >> np.uint64(31))) >> np.uint64(32)
     return np.int64((x * np.uint64(n)) >> np.uint64(32))
-
-
-# ---- the tail of long arcs --------------------------------------------------------------------
 
 
 @jit_no_alloc

@@ -44,7 +44,6 @@ class WindowRules(NamedTuple):
 
 
 def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> SegmentedTracks:
-    """Return what `reference.segment` does."""
     check(x, offsets)
     check_lengths(offsets, options)
 
@@ -161,9 +160,6 @@ def _pieces(values: Floats, alpha: float) -> Rows:
     return np.unique(np.r_[0, found + 1, len(values)])
 
 
-# ---- the statistic, in Numba ------------------------------------------------------------------
-
-
 @jit_no_alloc
 def _variance(x, lanes):  # type: ignore[no-untyped-def]
     n = len(x)
@@ -231,9 +227,6 @@ def _maxima(values, reach, out):  # type: ignore[no-untyped-def]
             for k in range(i - reach, i + reach + 1):
                 largest = max(largest, values[k])
         out[i] = values[i] if values[i] == largest else 0.0
-
-
-# ---- what segments are, in Numba ---------------------------------------------------------------
 
 
 @jit_no_alloc

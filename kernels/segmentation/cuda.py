@@ -12,8 +12,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from multigpu.kernels.device.launch import POINTER, launch, struct
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import POINTER, launch, source, struct
 from multigpu.kernels.segmentation import cpu
 from multigpu.kernels.segmentation.types import (
     Rows,
@@ -155,7 +154,6 @@ class _Tracks:
         return host_counts, start, end
 
     def _described(self, start: Any, end: Any) -> tuple[Any, Any]:
-        """Means and medians of spans."""
         spans = len(start)
         mean, median = (cupy.empty(spans, np.float64) for _ in range(2))
         listed, n_listed = cupy.empty(spans, np.int64), cupy.zeros(1, np.uint64)

@@ -35,28 +35,20 @@ NOTHING_FINITE = "it has infinite values and no finite one"
 class Segmentation:
     """Parameters of the fast segmentation, and in brackets what cn.mops calls them.
 
-    alpha         (alpha) the share of all positions that become breaks, below 1; else their number
-    eps           (eps) a break is only tried where neighbours differ by more than this; None: the
-                  0.75 quantile of these differences in each track
-    delta         (delta) windows stop growing after this many and one more that gained nothing
-    max_window    (maxInt) the largest window on either side, less one; at least min_segment + 5
-    min_segment   (minSeg) the shortest gain or loss, and the smallest window less one; at least 2
-    cyber_weight  (cyberWeight) how many values the variance of the whole track counts for in that
-                  of a window; at least 0.01
-    thresholds    (segMedianT) medians above the first are gains, below the second losses; one
-                  number T is (|T|, -|T|); None: twice the standard deviation of each track.
-                  Where both are 0, nothing is merged
-
     Raises ValueError for an alpha not above 0, a negative delta, what is not finite, and thresholds
     of gains below those of losses.
     """
 
-    alpha: float = 0.05
+    alpha: float = 0.05  # (alpha) share of all positions that are breaks, below 1; or their number
+    # (eps) breaks are tried where neighbours differ by more; None: a track's 0.75 quantile of that
     eps: float | None = None
-    delta: int = 20
-    max_window: int = 40
-    min_segment: int = 3
+    delta: int = 20  # (delta) windows stop growing after this many and one more that gained nothing
+    max_window: int = 40  # (maxInt) largest window on a side, less one; min_segment + 5 or more
+    min_segment: int = 3  # (minSeg) shortest gain or loss, smallest window less one; at least 2
+    # (cyberWeight) values that the variance of the track counts for in a window's; 0.01 or more
     cyber_weight: float = 50.0
+    # (segMedianT) medians above the first are gains, below the second losses; one number T is (|T|,
+    # -|T|); None: twice the standard deviation of each track. Where both are 0, nothing is merged
     thresholds: float | tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -102,46 +94,30 @@ class Segmentation:
 
 @dataclass(frozen=True)
 class Circular:
-    """Parameters of circular binary segmentation, and in brackets what DNAcopy calls them.
+    """Parameters of circular binary segmentation, and in brackets what DNAcopy calls them."""
 
-    alpha         (alpha) a change is accepted if its p value is at most this
-    permutations  (nperm) for a p value
-    min_width     (min.width) the shortest segment, at least 2
-    short         (kmax) arcs up to this long are permuted in large segments, the p value of longer
-                  ones is approximated
-    large         (nmin) from how many values on a segment is large; at least four times `short`
-    early         (eta) the chance to accept, by stopping early, what has a p value of alpha
-    noise         standard deviation of what is added to the values first, as cn.mops does: a change
-                  from 1e-99 to 1e-34 is none
-    seed          of noise and permutations; they depend on it and on the place in the track only
-    """
-
-    alpha: float = 0.01
-    permutations: int = 10_000
-    min_width: int = 2
+    alpha: float = 0.01  # (alpha) a change is accepted if its p value is at most this
+    permutations: int = 10_000  # (nperm) for a p value
+    min_width: int = 2  # (min.width) the shortest segment, at least 2
+    # (kmax) arcs up to this long are permuted in large segments; for others p is approximated
     short: int = 25
-    large: int = 200
-    early: float = 0.05
+    large: int = 200  # (nmin) from how many values on a segment is large; 4 × short or more
+    early: float = 0.05  # (eta) chance to accept, by stopping early, what has a p value of alpha
+    # standard deviation of what is added first, as in cn.mops: 1e-99 to 1e-34 is no change
     noise: float = 1e-5
-    seed: int = 0
+    seed: int = 0  # of noise and permutations; they depend on it and on the place in the track only
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentedTracks:
-    """Segments of all tracks, ordered by track and start.
+    """Segments of all tracks, ordered by track and start."""
 
-    track         int64[n]    which one
-    start, end    int64[n]    positions in x, half open
-    mean, median  float64[n]  of x, after what is not finite has been replaced
-    notes                     what had to be replaced, in words
-    """
-
-    track: Rows
-    start: Rows
-    end: Rows
-    mean: Floats
-    median: Floats
-    notes: tuple[str, ...] = ()
+    track: Rows  # int64[n]: which one
+    start: Rows  # int64[n]: position in x
+    end: Rows  # int64[n]: likewise, the one after the last
+    mean: Floats  # float64[n]: of x, after what is not finite has been replaced
+    median: Floats  # float64[n]: likewise
+    notes: tuple[str, ...] = ()  # what had to be replaced, in words
 
     def __len__(self) -> int:
         return len(self.track)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.called import bcftools, with_cnvs
 
-from multigpu.workloads.cnv.output.by_sample import write_by_sample
+from multigpu.workloads.cnv.output.files import write_by_sample
 from multigpu.workloads.cnv.output.vcf import VcfSource
 from multigpu.workloads.cnv.results.result import CnvResult
 

@@ -9,7 +9,7 @@ from support.cohorts import planted
 from multigpu import cnv
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
-from multigpu.kernels.hmm import ExpectedCounts
+from multigpu.kernels.hmm.types import ExpectedCounts
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples
 from multigpu.workloads.cnv.stages.common_regions import CommonRegions

@@ -6,7 +6,7 @@ import pytest
 
 from multigpu.errors import InputError
 from multigpu.formats.alignments.regions import Regions
-from multigpu.workloads.cnv.samples.genes import name_regions
+from multigpu.workloads.cnv.samples.filters import name_regions
 
 ROWS = [("chr1", 0, 100), ("chr1", 100, 200), ("chr1", 150, 300), ("chr2", 0, 50)]
 

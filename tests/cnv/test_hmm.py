@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.kernels.hmm import USUAL
+from multigpu.kernels.hmm.types import USUAL
 from multigpu.workloads.cnv.records import SegmentTable
 from multigpu.workloads.cnv.stages import hmm
 

@@ -10,7 +10,7 @@ import multigpu
 from multigpu import Counts
 from multigpu.formats.tables.counts_zarr import CountsStore
 from multigpu.workloads.cnv.samples.cohort import Cohort
-from multigpu.workloads.cnv.samples.nearest_controls import NEAREST, OF_A_SEX, nearest_controls
+from multigpu.workloads.cnv.samples.reference_samples import NEAREST, OF_A_SEX, nearest_controls
 
 BATCH, MEN = 40, 60  # samples of each batch; in a cohort of two, of which the first is of women
 

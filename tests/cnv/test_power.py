@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.cohorts import cnv_job, planted
 
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.samples.power import GAIN, LOSS, least_regions
+from multigpu.workloads.cnv.samples.noise import GAIN, LOSS, least_regions
 
 READS = st.lists(st.floats(0, 1e6), min_size=2, max_size=9).map(np.array)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.called import with_cnvs
 
-from multigpu.workloads.cnv.output import qc
+from multigpu.workloads.cnv.output import text_files
 from multigpu.workloads.cnv.records import SampleFacts
 from multigpu.workloads.cnv.results.qc import QcTable
 from multigpu.workloads.cnv.results.result import CnvResult
@@ -31,7 +31,7 @@ def facts(**changes: Any) -> SampleFacts:
 
 
 def table(found: CnvResult) -> list[dict[str, str]]:
-    head, *lines = (line.split("\t") for line in qc.tsv(found.qc).decode().splitlines())
+    head, *lines = (line.split("\t") for line in text_files.qc_tsv(found.qc).decode().splitlines())
     return [dict(zip(head, line, strict=True)) for line in lines]
 
 
@@ -52,7 +52,7 @@ def test_table__has_reads_noise_calls_and_sex() -> None:
     assert (third["losses"], third["gains"], third["bases"]) == ("0", "0", "0")
     rows = found.qc.records()
     assert (rows[0]["bases"], rows[1]["x"], rows[2]["y"]) == (300, None, 0.01)
-    section = json.loads(qc.multiqc(found.qc))
+    section = json.loads(text_files.qc_multiqc(found.qc))
     assert (section["plot_type"], list(section["data"])) == ("table", ["a", "b", "c"])
     assert section["data"]["a"]["reads"] == 1e6
     assert "x" not in section["data"]["b"]  # MultiQC shows a gap
@@ -88,4 +88,6 @@ def test_outliers__need_others_to_be_compared_with() -> None:
         segments=found.segments.take(found.segments.sample < 2),
     )
     assert QcTable.of(two).outlier.tolist() == ["", ""]
-    assert all(line.endswith(b"\tNA") for line in qc.tsv(QcTable.of(two)).splitlines()[1:])
+    assert all(
+        line.endswith(b"\tNA") for line in text_files.qc_tsv(QcTable.of(two)).splitlines()[1:]
+    )

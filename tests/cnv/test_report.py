@@ -13,7 +13,7 @@ from support.markup import CONTROLS, ESCAPED, NAMES, read
 
 from multigpu.report.figures import literal
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.output import report, report_figures, text_files
+from multigpu.workloads.cnv.output import figures, report, text_files
 from multigpu.workloads.cnv.records import Genotypes, SampleFacts
 from multigpu.workloads.cnv.results.result import CnvResult
 
@@ -115,15 +115,15 @@ def test_report__has_one_colour_of_gains() -> None:
 def test_heat_map__shows_the_strongest_segment_of_every_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    heat = report_figures.bin_means(result())
+    heat = figures.bin_means(result())
     assert heat.values.shape == (6, len(heat.labels))
     assert len(set(heat.labels)) == len(heat.labels)
     strongest = max(result().segments.mean.tolist(), key=abs)
     assert strongest in heat.values
     assert heat.begins.tolist() == [0, 500, 1000]
     assert heat.labels[500] == "chr2:1, region 1"
-    monkeypatch.setattr(report_figures, "BINS", (7, 7))  # of 215 regions: three a chromosome
-    coarse = report_figures.bin_means(result())
+    monkeypatch.setattr(figures, "BINS", (7, 7))  # of 215 regions: three a chromosome
+    coarse = figures.bin_means(result())
     assert coarse.begins.tolist() == [0, 3, 6]
     assert coarse.labels[4] == f"chr2:{215 * 25_000 + 1:,}, region 216"
     assert coarse.values[:, 4].tolist() == [

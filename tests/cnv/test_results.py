@@ -17,7 +17,7 @@ from multigpu.workloads.cnv.records import Floats, RegionTable, SegmentTable
 from multigpu.workloads.cnv.results import copy_numbers, intervals
 from multigpu.workloads.cnv.results.copy_numbers import is_cnv
 from multigpu.workloads.cnv.results.result import join_regions
-from multigpu.workloads.cnv.stages import averages
+from multigpu.workloads.cnv.stages import call
 
 COHORT = CnvOptions()
 
@@ -68,7 +68,7 @@ def test_overlapping_rows__are_those_that_touch_and_follow_each_other(
         while begin and end[begin - 1] > low:
             begin -= 1
         expected.append([r for r in rows[begin:] if start[r] < high and end[r] > low])
-    found, lengths = averages.overlapping_rows(start, end, first, stop)
+    found, lengths = call.overlapping_rows(start, end, first, stop)
     assert [each.tolist() for each in np.split(found, np.cumsum(lengths)[:-1])] == expected
 
 
@@ -77,15 +77,13 @@ def test_inner_averages__leave_regions_out_that_only_overlap_unless_it_is_asked_
     start = np.arange(8) * 10
     spans = np.array([3]), np.array([5])
     for overlapping, rows in ((False, [3, 4]), (True, [3, 4])):  # of 2 to 5 without the outermost
-        found = averages.inner_averages(
+        found = call.inner_averages(
             lambda rows: values[rows], start, start + 15, spans, overlapping=overlapping
         )
         assert found.tolist() == [[values[rows].mean()]]
     spans = np.array([3]), np.array([6])
     found = [
-        averages.inner_averages(
-            lambda rows: values[rows], start, start + 15, spans, overlapping=each
-        )
+        call.inner_averages(lambda rows: values[rows], start, start + 15, spans, overlapping=each)
         for each in (False, True)
     ]
     assert [each.tolist() for each in found] == [[[16.0]], [[(9.0 + 16.0 + 25.0) / 3]]]
@@ -110,13 +108,11 @@ def test_reach__is_the_last_base_of_any_region(
 def test_inner_averages__of_every_span_by_itself(
     median: bool, at_a_time: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(averages, "ROWS_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(call, "ROWS_AT_A_TIME", at_a_time)
     values = np.random.default_rng(1).random((20, 3))
     start = np.arange(20) * 10
     spans = np.array([0, 4, 4, 18]), np.array([1, 6, 12, 20])
-    found = averages.inner_averages(
-        lambda rows: values[rows], start, start + 10, spans, median=median
-    )
+    found = call.inner_averages(lambda rows: values[rows], start, start + 10, spans, median=median)
     average = np.median if median else np.mean
     for row, inside in zip(found, ([0], [4, 5], range(5, 11), [18, 19]), strict=True):
         np.testing.assert_array_equal(row, average(values[list(inside)], axis=0))

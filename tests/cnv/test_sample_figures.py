@@ -11,8 +11,9 @@ from support.markup import read
 
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv import job
-from multigpu.workloads.cnv.output import report, sample_figures
-from multigpu.workloads.cnv.output.sample_figures import RegionAxis, SamplePlots
+from multigpu.workloads.cnv.output import figures as report_figures
+from multigpu.workloads.cnv.output import report
+from multigpu.workloads.cnv.output.figures import RegionAxis, SamplePlots
 
 NUMBERS = st.sets(st.integers(1, 59))
 
@@ -84,7 +85,7 @@ def test_cnvs__have_marks_that_tell_about_them() -> None:
 def test_plots__are_of_samples_with_cnvs_first_and_the_others_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sample_figures, "MOST_SAMPLES", 2)
+    monkeypatch.setattr(report_figures, "MOST_SAMPLES", 2)
     segments, is_kept = result().segments, np.isin(result().called.sample, (2, 5))
     kept = replace(segments, cnv=segments.cnv & np.isin(segments.sample, (2, 5)))
     few = replace(result(), segments=kept, usual=result().usual[is_kept])
@@ -104,6 +105,6 @@ def test_page__is_the_same_for_chromosomes_in_pieces() -> None:
 
 
 def test_longest__of_very_many_segments_are_drawn_in_their_order() -> None:
-    ordered = sample_figures._longest(result().called, 3)
+    ordered = report_figures._longest(result().called, 3)
     assert ordered.rows.min() >= np.sort(result().called.rows)[-3]
     assert (np.diff(ordered.chrom) >= 0).all()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cohorts import cnv_job, planted
 
-from multigpu.kernels.hmm import USUAL
+from multigpu.kernels.hmm.types import USUAL
 from multigpu.workloads.cnv.stages.whole_chromosomes import (
     fill_whole,
     unusual_chromosomes,

@@ -11,8 +11,7 @@ from support.counted import ROWS
 from multigpu import count
 from multigpu.formats.alignments.regions import windows
 from multigpu.run.options import RunOptions
-from multigpu.workloads.count.job import CountJob
-from multigpu.workloads.count.kept_counts import KeptCounts
+from multigpu.workloads.count.job import CountJob, KeptCounts
 from multigpu.workloads.count.options import CountOptions
 
 

@@ -20,8 +20,8 @@ from multigpu.cluster.files import atomic_output
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.workloads.dock import ligands
 from multigpu.workloads.dock import pocket as pockets
+from multigpu.workloads.dock.options import MapOptions, PocketRequest
 from multigpu.workloads.dock.pocket import box_around, make_pocket, with_other_types
-from multigpu.workloads.dock.pocket_options import MapOptions, PocketRequest
 
 BOX = (0.0, 0.0, 0.0, 6.0, 5.0, 4.0)
 

@@ -26,7 +26,7 @@ from unittest.mock import patch
 from emulation.device import Gpu, Kernel, Library, fake_cupy
 from support.built import built
 
-from multigpu.kernels.device import sources
+from multigpu.kernels.device import launch
 
 HEADER = Path(__file__).with_name("cuda_emulator.hpp")
 COMPILER = "g++"
@@ -68,7 +68,7 @@ def load(
     gpu = gpu or Gpu(compiled)
     cupy = fake_cupy(gpu)
     parts = (cupy, cupy.cuda, cupy.cuda.runtime)
-    path = Path(sources.__file__).parents[1] / kernel / "cuda.py"
+    path = Path(launch.__file__).parents[1] / kernel / "cuda.py"
     name = f"emulation.{kernel.replace('/', '_')}_cuda"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None

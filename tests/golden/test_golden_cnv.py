@@ -16,7 +16,7 @@ from multigpu import UsageError
 from multigpu.cli import cli
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
-from multigpu.kernels.hmm import ExpectedCounts
+from multigpu.kernels.hmm.types import ExpectedCounts
 from multigpu.workloads.cnv.stages.common_regions import CommonRegions
 
 ERRORS = {  # where R stops, in our words

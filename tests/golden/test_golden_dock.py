@@ -15,8 +15,9 @@ from support.rotation_cases import plain_ligands
 from multigpu.cli import cli
 from multigpu.formats.molecules.pockets import read_pocket
 from multigpu.formats.molecules.registry import parse
-from multigpu.kernels.rotation import Field, PoseSearch, reference
+from multigpu.kernels.rotation import reference
 from multigpu.kernels.rotation.rotations import EulerRotations
+from multigpu.kernels.rotation.types import Field, PoseSearch
 from multigpu.workloads.dock import plan as dock_plan
 
 REAL = "real_1stp"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.nvrtc import ARCHITECTURES, CompileError, compile_cubin
 
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import source
 from multigpu.kernels.maps.autogrid import DEFINES
 from multigpu.kernels.rotation.bounds import KAPPAS, LEAST, SHORTFALLS, SLACK
 from multigpu.kernels.rotation.refine.pattern import constants

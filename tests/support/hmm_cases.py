@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from multigpu.kernels.hmm import SampleModel, moves
+from multigpu.kernels.hmm.moves import moves
+from multigpu.kernels.hmm.types import SampleModel
 
 SHARES = [1, 1, 1, 1, 1, 0.5, 1.5, 0.02, 3]
 

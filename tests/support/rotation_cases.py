@@ -10,18 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.molecules.pockets import read_pocket
-from multigpu.kernels.rotation import (
+from multigpu.kernels.rotation import reference
+from multigpu.kernels.rotation.rotations import (
     EulerRotations,
+    ListedRotations,
+    Shifts,
+    near_uniform,
+)
+from multigpu.kernels.rotation.types import (
     Field,
     Ligands,
-    ListedRotations,
     Poses,
     PoseSearch,
-    Shifts,
     energy_channels,
     energy_terms,
-    near_uniform,
-    reference,
 )
 
 Array = NDArray[Any]

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.rotation import cpu_poses
-from multigpu.kernels.rotation.cpu_poses import Body, field_arrays
+from multigpu.kernels.rotation.cpu import Body, buffers, field_arrays, score_poses
 from multigpu.kernels.rotation.refine import reference
 from multigpu.kernels.rotation.rotations import Floats, Indices
 from multigpu.kernels.rotation.types import Field, Ligands
@@ -23,7 +22,7 @@ class Refiner(reference.Refiner):
         """Return the scores of trials, as those of the reference."""
         scores, shifts = np.empty(places.shape[:2]), places - self.field.origin
         atoms = Body(np.zeros(3), bodies.relative, bodies.channels, bodies.weights)
-        trials = (matrices, shifts, scores, cpu_poses.room())
+        trials = (matrices, shifts, scores, buffers())
         _score(self.grid, atoms, bodies.offsets, body, *trials)
         return scores
 
@@ -38,4 +37,4 @@ def _score(
         begin, end = offsets[numbers[k]], offsets[numbers[k] + 1]
         places, channels = atoms.places[begin:end], atoms.channels[begin:end]
         body = Body(atoms.start, places, channels, atoms.weights[begin:end])
-        cpu_poses.score(grid, body, matrices[k], shifts[k], scores[k], room)
+        score_poses(grid, body, matrices[k], shifts[k], scores[k], room)

@@ -36,7 +36,6 @@ class Refiner:
             stream.synchronize()
 
     def refine(self, bodies: Ligands, found: Placements) -> Placements:
-        """Return what `reference.Refiner.refine` does."""
         if not len(found):
             return found
         climb = kernel("refine/refine.cu", "climb", self._options[bodies.channels.shape[1]])

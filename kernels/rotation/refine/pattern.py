@@ -1,17 +1,9 @@
 """A pattern search in six rigid coordinates, with directions that adapt: what backends share.
 
-A field between nodes is trilinear, so its maxima lie on kinks, where gradients say little. The
-search compares scores only. A batch tries a step in each of `TRIALS` directions. The best
-trial is taken where it scores higher. The step grows where that gains something, else it is halved.
-
-A linear map of the directions, the metric, learns from each batch which of them lose least: of
-every group of trials the best is a winner, and the metric is stretched along the winners and
-shrinks across them, as a covariance is adapted in evolution strategies (Glasmachers et al.,
-Exponential natural evolution strategies, 2010; to first order). So narrow ridges of any direction
-are followed. The directions come from a table, and there is no chance in it.
-
-When the step is too small the search begins again where it is, with a small step and without what
-the metric learnt. It ends when that no longer gains anything to speak of.
+docs/dock.md ("Refinement") says how it goes. What adapts is a linear map of the directions, the
+metric: of every group of trials the best is a winner, and the metric is stretched along the winners
+and shrinks across them, as a covariance is adapted in evolution strategies (Glasmachers et al.,
+Exponential natural evolution strategies, 2010; to first order).
 
 All is float64, and +, −, ×, ÷ in one order, without fused operations: the same bytes everywhere.
 """

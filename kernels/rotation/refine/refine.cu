@@ -1,7 +1,7 @@
 // The pattern search of pattern.py: a block climbs with one placement, a thread has one trial.
 //
 // Of the field: LINEAR, ENDS, PENALTY, TERMS (../search.cu). TRIALS … RATE: constants of pattern.py.
-#include "../exact.cuh"
+#include "../ligands.cuh"
 
 constexpr unsigned SHARE = TRIALS / GROUPS;  // trials of a group
 static_assert(TRIALS >= 36 && TRIALS % GROUPS == 0);

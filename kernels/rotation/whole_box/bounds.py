@@ -26,16 +26,11 @@ Floats32 = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Level:
-    """Blocks of one size, and the maps that bound them. All: int64[3], of x, y and z.
+    """Blocks of one size, and the maps that bound them. All: int64[3], of x, y and z."""
 
-    sides    shifts along a block
-    strides  nodes from one value of a map to the next
-    windows  nodes of which a value is the least
-    """
-
-    sides: Indices
-    strides: Indices
-    windows: Indices
+    sides: Indices  # shifts along a block
+    strides: Indices  # nodes from one value of a map to the next
+    windows: Indices  # nodes of which a value is the least
 
 
 def levels(field: Field, shifts: Shifts, coarser: int = 1) -> list[Level]:
@@ -61,18 +56,13 @@ def levels(field: Field, shifts: Shifts, coarser: int = 1) -> list[Level]:
 
 @dataclass(frozen=True)
 class AtomKinds:
-    """Atoms that score alike everywhere.
+    """Atoms that score alike everywhere."""
 
-    kind      int64[atoms]         of each atom
-    channels  int32[kinds, terms]
-    weights   float64[kinds, terms]
-    lowest    float64[kinds, 3]    where the first shift may put such an atom, in units of the
-    highest   float64[kinds, 3]    spacing from the origin, at least; and the last one, at most
-    """
-
-    kind: Indices
-    channels: NDArray[np.int32]
-    weights: Floats
+    kind: Indices  # int64[atoms]: of each atom
+    channels: NDArray[np.int32]  # int32[kinds, terms]
+    weights: Floats  # float64[kinds, terms]
+    # float64[kinds, 3]: where the first shift may put such an atom at least, and the last one at
+    # most, in units of the spacing from the origin
     lowest: Floats
     highest: Floats
 
@@ -99,21 +89,15 @@ def kinds_of(field: Field, search: PoseSearch, bodies: Ligands) -> AtomKinds:
 
 @dataclass(frozen=True)
 class BoundMaps:
-    """The least shortfalls of the kinds of one ligand, of all levels.
+    """The least shortfalls of the kinds of one ligand, of all levels."""
 
-    values  float32[...]             map after map, C-contiguous
-    begins  int64[levels, kinds]     of the maps in `values`
-    shapes  int64[levels, kinds, 3]
-    lows    int64[levels, kinds, 3]  a value is of the places f with floor(f / stride) = low +
-                                     its number in the map; f in units of the spacing
-    tops    float64[kinds]           what an atom scores at most
-    """
-
-    values: Floats32
-    begins: Indices
-    shapes: Indices
+    values: Floats32  # float32[...]: map after map, C-contiguous
+    begins: Indices  # int64[levels, kinds]: of the maps in `values`
+    shapes: Indices  # int64[levels, kinds, 3]
+    # int64[levels, kinds, 3]: a value is of the places f with floor(f / stride) = low + its number
+    # in the map; f in units of the spacing
     lows: Indices
-    tops: Floats
+    tops: Floats  # float64[kinds]: what an atom scores at most
 
 
 def levels_within(field: Field, search: PoseSearch, kinds: AtomKinds, most: int) -> list[Level]:
@@ -133,7 +117,6 @@ def extents(kinds: AtomKinds, sizes: list[Level]) -> tuple[Indices, Indices]:
 
 
 def bound_maps(field: Field, kinds: AtomKinds, sizes: list[Level]) -> BoundMaps:
-    """Return the maps of a ligand."""
     lows, shapes = extents(kinds, sizes)
     counts = shapes.prod(axis=2)
     begins = np.cumsum(counts).reshape(counts.shape) - counts
@@ -196,8 +179,7 @@ def fused_nodes(
 
 def _any_axis(flags: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
     x, y, z = flags
-    found: NDArray[np.bool_] = x[:, None, None] | y[:, None] | z
-    return found
+    return np.asarray(x[:, None, None] | y[:, None] | z)
 
 
 def least_in(values: Floats32, have: Indices, want: Indices) -> Floats32:
@@ -238,5 +220,4 @@ def rounding(field: Field, search: PoseSearch, bodies: Ligands) -> Floats:
         far = np.repeat(3 * PENALTY * reach**2, bodies.sizes)
         largest[:, 0] = np.maximum(largest[:, 0], far)
     sums = np.add.reduceat((bodies.weights * largest).sum(axis=1), bodies.offsets[:-1])
-    found: Floats = 2 * DOUBLE * sums * (bodies.channels.shape[1] * bodies.sizes + 40)
-    return found
+    return np.asarray(2 * DOUBLE * sums * (bodies.channels.shape[1] * bodies.sizes + 40))

@@ -1,24 +1,12 @@
 """Band search on a GPU: `search.cu` through CuPy. All bodies of a ligand share its launches.
 
-Four levels of maps bound what each kind of atoms scores in blocks of 8³, 4³, 2³ and 1 shifts: a
-map's value is the least shortfall of the fused nodes in a window, which begins below the lowest
-place of the atom in a block and has all nodes that its places there are interpolated between. A
-warp takes a body in a rotation, 32 blocks at a time, and adds up the shortfalls of its atoms.
-Blocks whose sum is not more than the band allows wait in a queue for each level until their parts
-are 32; the single poses that are left wait, too, and are scored in double precision. Only the poses
-that are found are listed: should the list be too short, the search is done again by halves. All
-warps know the best score so far. Greedy ones, which follow the best four of 32 blocks only, come
-first, so that it is a good one from the beginning.
-
-docs/dock.md has the proof. Of this backend are:
-
-* Shortfalls are rounded down to 8 bits, so that more look-ups come from caches.
-* A sum of n terms that are not negative, together with what is left of the parent's sum, errs by
-  less than (4 n + 8) u of the most that is allowed, u = 2^-24. The parent's sums are kept rounded
-  up, so that no more is left than in truth.
-* Places are off by up to δ of `place_errors`, so that a window may lack nodes with a weight of 6 δ
-  together in the interpolation. As no node falls short by less than 0, the true shortfall is at
-  least 1 - 6 δ of the window's.
+docs/dock.md ("Why no pose is missed") has the proof, and the margins of this backend. A warp takes
+a body in a rotation, 32 blocks at a time, and adds up the shortfalls of its atoms. Blocks whose sum
+is not more than the band allows wait in a queue for each level until their parts are 32; the single
+poses that are left wait, too, and are scored in double precision. Only the poses that are found are
+listed: should the list be too short, the search is done again by halves. All warps know the best
+score so far. Greedy ones, which follow the best four of 32 blocks only, come first, so that it is a
+good one from the beginning.
 """
 
 import math
@@ -51,13 +39,7 @@ from multigpu.kernels.rotation.memory import (
 )
 from multigpu.kernels.rotation.rotations import Indices
 from multigpu.kernels.rotation.thinning import cross_moments, thinned
-from multigpu.kernels.rotation.types import (
-    PENALTY,
-    Field,
-    Ligands,
-    Poses,
-    PoseSearch,
-)
+from multigpu.kernels.rotation.types import PENALTY, Field, Ligands, Poses, PoseSearch
 from multigpu.kernels.rotation.whole_box.bounds import AtomKinds, kinds_of, rounding
 
 THREADS = 64
@@ -122,7 +104,6 @@ class BandSearcher:
         kernel("whole_box/search.cu", name, self._options[terms])((blocks,), (THREADS,), arguments)
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
-        """Return what `reference.BandSearcher.best` does."""
         borders = [*np.flatnonzero(np.diff(ligand_of, prepend=-1)).tolist(), len(bodies)]
         found = [Poses.none()]
         with self.there.device, self.there.stream():

@@ -1,7 +1,6 @@
 // Maps that bound what kinds of atoms score: how far it is below their highest score.
 #pragma once
 
-#include "../field.cuh"
 #include "../ligands.cuh"
 
 // The least shortfall of each kind in windows of nodes. The first window ends before the nodes, the last

@@ -1,11 +1,9 @@
 // The search of a box for all poses of a band: bounds of blocks of 8³, 4³, 2³ shifts and 1, then scores.
-// Why no pose of the band is passed over: docs/dock.md; the margins here: cuda.py.
+// Why no pose of the band is passed over, and the margins here: docs/dock.md.
 //
 // EULER, LINEAR, ENDS, PENALTY, TERMS, THREADS: as for ../search.cu. BOUNDED: atoms of a body that have
 // bounds of their own.
-#include "../exact.cuh"
 #include "../ligands.cuh"
-#include "list.cuh"
 #include "maps.cuh"
 #include "thinning.cuh"
 

@@ -1,8 +1,32 @@
-// The best poses of a ligand that are apart, one after the other.
+// The list of the poses found, with the best score; and the best that are apart, one after another.
 #pragma once
 
-#include "../place.cuh"
-#include "list.cuh"
+#include "../ligands.cuh"
+
+// Scores in double precision as unsigned integers, in their order, all above 0, which is none.
+__device__ __forceinline__ unsigned long long wide_key_of(double score) {
+  const unsigned long long bits = __double_as_longlong(score);
+  return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+
+__device__ __forceinline__ double wide_score_of(unsigned long long key) {
+  if (!key) return STRUCK;
+  return __longlong_as_double(key >> 63 ? key & ~(1ull << 63) : ~key);
+}
+
+struct Listed {
+  long long pose;  // -1: none, or struck out
+  double score;
+  unsigned body, unused;
+};
+
+struct Band {
+  unsigned long long* best;  // key of the best score
+  unsigned long long* count;  // of the poses that there were to list,
+  Listed* listed;
+  unsigned long long most;  // of which there is room for these
+  double width;
+};
 
 struct Bodies {
   const double* moments;  // float64[bodies][bodies][9]: means of x yᵀ over the atoms of two bodies
@@ -10,48 +34,25 @@ struct Bodies {
   unsigned count, unused;
 };
 
-// The mean of the squared distances between the atoms of two placed bodies, as in ../thinning.py.
 __device__ double squared_between(const Space& space, const Bodies& bodies, const Listed& one,
                                   const Listed& other) {
-  const double* products = bodies.moments + 9 * size_t(one.body) * bodies.count;
-  const double *across = products + 9 * other.body, *own = products + 9 * one.body;
+  const double* own = bodies.moments + 9 * size_t(one.body) * (bodies.count + 1);
   const double* others = bodies.moments + 9 * size_t(other.body) * (bodies.count + 1);
-  const double spread = (own[0] + own[4] + own[8]) + (others[0] + others[4] + others[8]);
+  const double* both = bodies.moments + 9 * (size_t(one.body) * bodies.count + other.body);
   Placement here, there;
   place(space, one.pose, here);
   place(space, other.pose, there);
-  double overlap = 0, apart = 0;
-  for (int i = 0; i < 3; ++i) {
-    for (int j = 0; j < 3; ++j) {
-      double turned = 0;
-      for (int k = 0; k < 3; ++k) turned += here.turn[3 * i + k] * across[3 * k + j];
-      overlap += turned * there.turn[3 * i + j];
-    }
-    const double shift = (bodies.targets[3 * one.body + i] + here.shift[i]) -
-                         (bodies.targets[3 * other.body + i] + there.shift[i]);
-    apart += shift * shift;
+  for (int axis = 0; axis < 3; ++axis) {
+    here.shift[axis] += bodies.targets[3 * one.body + axis];
+    there.shift[axis] += bodies.targets[3 * other.body + axis];
   }
-  return spread - 2 * overlap + apart;
+  return squared_distance(own, others, both, here, there);
 }
 
 __device__ __forceinline__ bool beats(const Listed& one, const Listed& other) {
   if (one.pose < 0 || other.pose < 0) return one.pose >= 0;
   if (one.score != other.score) return one.score > other.score;
   return one.body != other.body ? one.body < other.body : one.pose < other.pose;
-}
-
-// The best of a block's threads, in all of them.
-__device__ Listed best_of_block(const Listed& mine) {
-  __shared__ Listed held[THREADS];
-  __syncthreads();  // before, it may still be read
-  held[threadIdx.x] = mine;
-  for (unsigned step = THREADS / 2; step; step /= 2) {
-    __syncthreads();
-    if (threadIdx.x < step && beats(held[threadIdx.x + step], held[threadIdx.x]))
-      held[threadIdx.x] = held[threadIdx.x + step];
-  }
-  __syncthreads();
-  return held[0];
 }
 
 // A round: takes the best of the poses that are left, strikes out those near to it and those below
@@ -62,13 +63,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
               Listed* bests, Listed* taken) {
   const unsigned long long count = *band.count;
   if (count > band.most) return;
+  __shared__ Listed held[THREADS];
   const Listed none = {-1, 0, 0};
   Listed best = none;
   if (round) {
     const Listed* last = bests + (round - 1) % 2 * gridDim.x;
     for (unsigned i = threadIdx.x; i < gridDim.x; i += THREADS)
       if (beats(last[i], best)) best = last[i];
-    best = best_of_block(best);
+    best = best_of_block(best, held);
     if (blockIdx.x == 0 && threadIdx.x == 0) taken[round - 1] = best;
   }
   const double least = wide_score_of(*band.best) - band.width;
@@ -83,6 +85,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
       next.pose = -1;
     else if (beats(next, mine)) mine = next;
   }
-  mine = best_of_block(mine);
+  mine = best_of_block(mine, held);
   if (threadIdx.x == 0) bests[round % 2 * gridDim.x + blockIdx.x] = mine;
 }

@@ -16,12 +16,10 @@ from multigpu.workloads.cnv.options import (
     estimate_count_bytes,
 )
 from multigpu.workloads.cnv.request import CnvRequest
-from multigpu.workloads.count.command import reads_found
+from multigpu.workloads.count.command import count_alignments
 
 if TYPE_CHECKING:
-    from multigpu.formats.tables.counts import Counts
     from multigpu.workloads.cnv.results.result import CnvResult
-    from multigpu.workloads.count.job import CountJob
 
 
 @command_of(example="multigpu cnv *.bam --regions panel.bed --preset panel -o calls")
@@ -53,7 +51,8 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
             job = open_job(
                 request,
                 keep_in=str(hidden / folder.KEPT_COUNTS),
-                count=partial(_count_alignments, reporting),
+                # The log is that of the calls.
+                count=partial(count_alignments, replace(reporting, log_json=None)),
                 keep_counts=partial(write_counts, str(hidden / folder.COUNTS)),
                 lanes=lanes,
                 coming=workers,
@@ -79,10 +78,8 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
 def _call_batch(
     request: CnvRequest, outputs: CnvOutput, reporting: Reporting, **settings: Any
 ) -> None:
-    """Call a batch of GATK-SV, write its BED files, and print the notes and a line about them."""
-    from multigpu.workloads.cnv.gatk_sv import open_batch
+    from multigpu.workloads.cnv.gatk_sv import open_batch, write_batch
     from multigpu.workloads.cnv.output import folder
-    from multigpu.workloads.cnv.output.gatk_sv import write_batch
 
     wanted = [name for name in sorted(outputs.given - {"output"}) if getattr(outputs, name)]
     for name in [*wanted, *(["summary"] if reporting.summary else [])]:
@@ -133,15 +130,7 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
         reporting.say(f"note: {note}")
 
 
-def _count_alignments(reporting: Reporting, job: "CountJob") -> "Counts":
-    """Count alignments with progress; the log is that of the calls."""
-    shown = replace(reporting, log_json=None)
-    with shown.watch(job, "count", partial(reads_found, job)):
-        return job.counts()
-
-
 def _print_result(result: "CnvResult", outputs: CnvOutput, reporting: Reporting) -> None:
-    """Print the notes and a line about the result, with what to open first."""
     reporting.say(*(f"note: {note}" for note in result.notes))
     carriers = len(set(result.called.sample.tolist()))
     found = f"{number_of(len(result.called), 'CNV')} in {carriers:,} of"

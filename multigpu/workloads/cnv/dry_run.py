@@ -9,7 +9,7 @@ from multigpu.run.command import number_of
 from multigpu.run.dry_run import Shown, memory_of, plan_job
 from multigpu.workloads.cnv.job import PlannedCnvJob
 from multigpu.workloads.cnv.opening import open_plan
-from multigpu.workloads.cnv.plan import CnvPlan, normalized_by
+from multigpu.workloads.cnv.plan import CnvPlan
 from multigpu.workloads.cnv.request import CnvRequest
 
 CHROMOSOME = ("name", "regions", "columns", "pieces", "device_bytes")  # entries of each
@@ -28,7 +28,9 @@ def plan_of(request: CnvRequest) -> Shown:
     job = open_plan(request)
     files = list(job.uncounted)
     plan, (entries, places) = plan_job(job, [str(Path(path).absolute()) for path in files])
-    normalized, shown = normalized_by(job.options), operator.attrgetter(*CHROMOSOME)
+    normalized, shown = "chromosome", operator.attrgetter(*CHROMOSOME)
+    if job.options.genome_wide or not job.options.is_normalized:
+        normalized = "genome" if job.options.is_normalized else "none"
     return {
         **entries,
         "samples": plan.shape.cases,

@@ -6,7 +6,7 @@ joined, and so are those of the large ones, of which neighbours are stitched and
 All is one job, in which a chromosome in bins of one size is a chromosome.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,8 @@ from multigpu.errors import UsageError, option, several
 from multigpu.formats.alignments.regions import read_bed
 from multigpu.formats.storage.sources import is_repeatable
 from multigpu.formats.tables.bin_sums import TIMES, read_bin_sums, read_samples
-from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts import Counts, sample_of_file
+from multigpu.formats.tables.tabix import write_indexed
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.notes import (
@@ -57,24 +58,18 @@ UNUSED = (
     "segmentation", "rebin", "gc", "mappability", "cohort", "max_gap",
     "whole_chromosomes", "regions", "read_length",
 )  # fmt: skip
+COLUMNS = ("#chr", "start", "end", "name", "sample", "svtype", "sources")
 
 
 @dataclass(frozen=True)
 class CallSet:
-    """Calls that are joined, and get files of their own.
+    """Calls that are joined, and get files of their own."""
 
-    name      in the names of the files
-    sizes     of bins, in bins of the matrix
-    source    what the files say of where calls are from
-    above     calls are longer, in bases
-    stitched  whether neighbouring calls of a sample become one
-    """
-
-    name: str
-    sizes: tuple[int, ...]
-    source: str
-    above: int = 0
-    stitched: bool = False
+    name: str  # in the names of the files
+    sizes: tuple[int, ...]  # of bins, in bins of the matrix
+    source: str  # what the files say of where calls are from
+    above: int = 0  # calls are longer, in bases
+    stitched: bool = False  # whether neighbouring calls of a sample become one
 
 
 CALL_SETS = (
@@ -85,18 +80,13 @@ CALL_SETS = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BatchCalls(Columnar):
-    """Losses or gains, by sample and place.
+    """Losses or gains, by sample and place."""
 
-    sample, chrom  int32[n]  rank of the sample's name, number of the chromosome
-    start, end     int64[n]  bases, from 0, half open
-    number         int64[n]  from 1, for the names of the calls
-    """
-
-    sample: Indices
-    chrom: Indices
-    start: Rows
-    end: Rows
-    number: Rows
+    sample: Indices  # int32[n]: rank of the sample's name
+    chrom: Indices  # int32[n]: number of the chromosome
+    start: Rows  # int64[n]: bases, from 0, half open
+    end: Rows  # int64[n]: bases, from 0, half open
+    number: Rows  # int64[n]: from 1, for the names of the calls
 
 
 class BatchJob(CnvJob):
@@ -201,9 +191,6 @@ def _joined(calls: BatchCalls, chromosomes: int, padding: Floats | None = None) 
         return calls
     end = np.maximum.reduceat(calls.end[order], heads)
     return replace(calls.take(order[heads]), end=end)
-
-
-# ---- opening ----------------------------------------------------------------------------------
 
 
 def open_batch(request: CnvRequest, **settings: Any) -> BatchJob:
@@ -315,5 +302,31 @@ def _have_reads(values: NDArray[Any]) -> Mask:
     with ThreadPoolExecutor(cores()) as pool:
         blocks = (values[at : at + ROWS] for at in range(0, len(values), ROWS))
         zeros = sum(pool.map(lambda block: (block == 0).sum(axis=0), blocks))
-    found: Mask = 2 * np.asarray(zeros) <= len(values)
-    return found
+    return np.asarray(2 * np.asarray(zeros) <= len(values))
+
+
+def write_batch(
+    calls: Mapping[tuple[CallSet, str], BatchCalls], job: BatchJob, folder: Path, matrix: str
+) -> None:
+    """Write the calls of each set and type, and their index: `BATCH.DEL.header.bed.gz`.
+
+    matrix  path of the counts, whose name begins with that of the batch
+    """
+    batch = sample_of_file(matrix)
+    for (of, kind), table in calls.items():
+        path = folder / f"{batch}.{kind}.{of.name}.bed.gz"
+        end = int(table.end.max(initial=0))
+        write_indexed(path, _bed(table, job, f"{batch}_{kind}_", kind, of.source), end, "bed")
+
+
+def _bed(calls: BatchCalls, job: BatchJob, prefix: str, kind: str, source: str) -> Iterator[bytes]:
+    """Yield the header, and the calls by place; those that begin together by their text."""
+    yield "\t".join(COLUMNS).encode() + b"\n"
+    samples = sorted(job.cohort.cases)
+    columns = (calls.sample, calls.chrom, calls.start, calls.end, calls.number)
+    lines = []
+    for sample, chrom, start, end, number in zip(*(x.tolist() for x in columns), strict=True):
+        place = f"{job.chromosomes[chrom]}\t{start}\t{end}"
+        line = f"{place}\t{prefix}{number}\t{samples[sample]}\t{kind}\t{source}\n"
+        lines.append((chrom, start, line.encode()))
+    yield b"".join(line for *_, line in sorted(lines))

@@ -33,20 +33,12 @@ from multigpu.workloads.cnv.notes import (
 )
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, copy_number_lanes
 from multigpu.workloads.cnv.plan import CnvPlan, CnvSpan, Shape, plan_memory, plan_spans
-from multigpu.workloads.cnv.records import (
-    JOURNAL_CLASSES,
-    CnvPart,
-    Floats,
-    Genotypes,
-    SampleFacts,
-)
+from multigpu.workloads.cnv.records import JOURNAL_CLASSES, CnvPart, Floats, Genotypes, SampleFacts
 from multigpu.workloads.cnv.results import matrices
 from multigpu.workloads.cnv.results.result import CnvResult, join_regions, join_segments
-from multigpu.workloads.cnv.samples.checks import check_counts
-from multigpu.workloads.cnv.samples.cohort import Cohort
+from multigpu.workloads.cnv.samples.cohort import Cohort, check_counts
 from multigpu.workloads.cnv.samples.genomes import chromosome_lengths
-from multigpu.workloads.cnv.samples.noise import neighbour_noise
-from multigpu.workloads.cnv.samples.power import power_notes
+from multigpu.workloads.cnv.samples.noise import neighbour_noise, power_notes
 from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples, sampled_rows
 from multigpu.workloads.cnv.stages.chromosome import Columns
 from multigpu.workloads.cnv.stages.counts_source import CountsSource, copy_to_file, share_memory

@@ -106,9 +106,8 @@ def sex_notes(cohort: Cohort, spans: Sequence[CnvSpan]) -> Iterator[str]:
         others = f", {unknown} of unknown sex taken as female" if unknown else ""
         yield (
             f"{' and '.join(span.name for span in by_sex)}: every sample is compared with what is"
-            f" usual for its sex, {males} male and {females} female{others}:"
-            f" {option('sex')} FILE corrects"
-            f" it, {option('sex')} none leaves it out{_about_par(cohort, by_sex)}"
+            f" usual for its sex, {males} male and {females} female{others}: {option('sex')} FILE"
+            f" corrects it, {option('sex')} none leaves it out{_about_par(cohort, by_sex)}"
         )
     for span in by_sex:
         if span.columns == ():
@@ -214,15 +213,8 @@ def notes_by_chromosome(parts: Iterable[CnvPart]) -> Iterator[str]:
         yield f"{several(list(dict.fromkeys(listed)))}: {text}"
 
 
-# ---- what to try ------------------------------------------------------------------------------
-
-
 def advice(
-    segments: SegmentTable,
-    cohort: Cohort,
-    spans: Sequence[CnvSpan],
-    sums: Floats,
-    options: CnvOptions,
+    segments: SegmentTable, cohort: Cohort, spans: list[CnvSpan], sums: Floats, options: CnvOptions
 ) -> Iterator[str]:
     """Yield a note with options that may show CNVs which were not found.
 
@@ -253,9 +245,8 @@ def advice(
         yield f"no CNVs were found{f' that pass {shown}' if shown else f': {why}'}"
     elif not has_cnvs:
         yield (
-            f"no CNVs were found: no segment comes near the thresholds; another"
-            f" {option('norm_type')} or"
-            f" {option('prior_impact')} may show some"
+            "no CNVs were found: no segment comes near the thresholds; another"
+            f" {option('norm_type')} or {option('prior_impact')} may show some"
         )
 
 
@@ -272,9 +263,8 @@ def _genome_wide(cohort: Cohort, spans: Sequence[CnvSpan], sums: Floats) -> Iter
     ]
     if found:
         yield (
-            f"{option('genome_wide')} ({_listed(found)}: a change of all of a"
-            " chromosome is hidden where"
-            " every chromosome is normalized by itself)"
+            f"{option('genome_wide')} ({_listed(found)}: a change of all of a chromosome is hidden"
+            " where every chromosome is normalized by itself)"
         )
         return
     regions = np.median([span.stop - span.first for span in spans])

@@ -25,17 +25,18 @@ from multigpu.workloads.cnv.options import (
 )
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.cnv.samples.annotations import read_ploidies, read_sexes
-from multigpu.workloads.cnv.samples.checks import check_counts, check_samples
-from multigpu.workloads.cnv.samples.cohort import Cohort
-from multigpu.workloads.cnv.samples.corrections import correct, with_gc_column, with_gc_of_bed
-from multigpu.workloads.cnv.samples.filters import FilteredRegions, filter_regions
-from multigpu.workloads.cnv.samples.genomes import chromosome_lengths, find_genome
-from multigpu.workloads.cnv.samples.inputs import (
-    check_counting,
-    counting_of_cohort,
+from multigpu.workloads.cnv.samples.cohort import Cohort, check_counts, check_samples
+from multigpu.workloads.cnv.samples.filters import (
+    FilteredRegions,
+    correct,
+    filter_regions,
+    with_gc_column,
+    with_gc_of_bed,
 )
-from multigpu.workloads.cnv.samples.nearest_controls import nearest_controls
-from multigpu.workloads.cnv.samples.power import preset_notes
+from multigpu.workloads.cnv.samples.genomes import chromosome_lengths, find_genome
+from multigpu.workloads.cnv.samples.inputs import check_counting, counting_of_cohort
+from multigpu.workloads.cnv.samples.noise import preset_notes
+from multigpu.workloads.cnv.samples.reference_samples import nearest_controls
 from multigpu.workloads.cnv.samples.sex import cohort_coverage
 from multigpu.workloads.cnv.stages.normalize import cores
 from multigpu.workloads.count.job import CountJob

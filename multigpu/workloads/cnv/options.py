@@ -76,18 +76,12 @@ def _file_bytes(path: StrPath) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptResults:
-    """Results that workers keep besides the calls.
+    """Results that workers keep besides the calls."""
 
-    matrices    names of the matrices
-    store       Zarr store to which workers write them; None: they are kept in memory
-    track_step  regions a point in the plots of samples; 0: no tracks are kept
-    copies      whether copies of all samples in each CNV are kept
-    """
-
-    matrices: tuple[str, ...] = ()
-    store: Path | None = None
-    track_step: int = 0
-    copies: bool = True
+    matrices: tuple[str, ...] = ()  # names of the matrices
+    store: Path | None = None  # Zarr store to which workers write them; None: memory
+    track_step: int = 0  # regions a point in the plots of samples; 0: no tracks are kept
+    copies: bool = True  # whether copies of all samples in each CNV are kept
 
 
 def _thresholds(value: Any) -> tuple[float, ...]:

@@ -21,36 +21,24 @@ DEVICE_PROGRAM_BYTES = 1 << 30  # CUDA and CuPy, with a compiler of their own
 PLACE_BYTES = 20  # of a region: chromosome, start and end
 
 
-# ---- spans ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CnvSpan:
-    """A chromosome: its place among the blocks of the regions, and its rows of the counts.
-
-    chrom    index of its name
-    columns  samples that are compared here, cases and then controls; None: all of them. The other
-             fields are about these columns
-    ploidy   of each column, for normalization; None: the same for all
-    copies   usual copies of each column, where they go by sex; None: two for all
-    shares   expected reads of each column relative to an autosome; None: the same for all
-    par      pseudoautosomal regions: everybody has two copies there, whatever `copies` says
-    """
+    """A chromosome: its place among the blocks of the regions, and its rows of the counts."""
 
     block: int
-    chrom: int
+    chrom: int  # index of its name
     name: str
     first: int
     stop: int
+    # Samples that are compared here, cases then controls: columns of what follows; None: all
     columns: tuple[int, ...] | None = None
-    ploidy: tuple[int, ...] | None = None
-    copies: tuple[int, ...] | None = None
-    shares: tuple[float, ...] | None = None
-    par: Intervals = ()
+    ploidy: tuple[int, ...] | None = None  # of each column, for normalization; None: alike
+    copies: tuple[int, ...] | None = None  # usual ones of each column, by sex; None: two
+    shares: tuple[float, ...] | None = None  # expected reads by those of an autosome; None: 1
+    par: Intervals = ()  # pseudoautosomal regions: two copies there, whatever `copies` says
 
     @property
     def rows(self) -> slice:
-        """Rows of the counts."""
         return slice(self.first, self.stop)
 
     def is_in_par(self, start: Rows, end: Rows) -> Mask:
@@ -114,9 +102,6 @@ def _can_compare(columns: Sequence[int], all_cases: int, model: str) -> bool:
     return cases >= (1 if model == "single" else 2)
 
 
-# ---- memory -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Shape of a table of counts: regions × columns, of which the first are cases."""
@@ -164,46 +149,30 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedChromosome:
-    """A chromosome in the plan.
-
-    columns       of its counts that are compared; 0 where it is left out
-    pieces        in which it comes to a device
-    device_bytes  of a piece on the device
-    host_bytes    more on the host, where the results of pieces are joined
-    copy_bytes    of the copy of its counts, where a worker makes one
-    """
+    """A chromosome in the plan."""
 
     name: str
     regions: int
-    columns: int
-    pieces: int
-    device_bytes: int
-    host_bytes: int
-    copy_bytes: int
+    columns: int  # of its counts that are compared; 0 where it is left out
+    pieces: int  # in which it comes to a device
+    device_bytes: int  # of a piece on the device
+    host_bytes: int  # more on the host, where the results of pieces are joined
+    copy_bytes: int  # of the copy of its counts, where a worker makes one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CnvPlan:
-    """Plan of how chromosomes, which are the chunks, come to the devices.
-
-    chunk_bytes  of counts that come to a device at a time, at most
-    budget       memory that chromosomes may take, on the device that has least
-    lanes        chromosomes in progress on each worker
-    at_once      chromosomes of these that are on its device
-    chunks_in_process  chromosomes in progress in the process that has most
-    gpu          whether devices are GPUs
-    copied       whether there may be a copy of the counts for worker processes
-    """
+    """Plan of how chromosomes, which are the chunks, come to the devices."""
 
     shape: Shape
     chromosomes: tuple[PlannedChromosome, ...]
-    chunk_bytes: int
-    budget: int
-    lanes: int
-    at_once: int
-    chunks_in_process: int
-    gpu: bool
-    copied: bool
+    chunk_bytes: int  # of counts that come to a device at a time, at most
+    budget: int  # memory that chromosomes may take, on the device that has least
+    lanes: int  # chromosomes in progress on each worker
+    at_once: int  # chromosomes of these that are on its device
+    chunks_in_process: int  # chromosomes in progress in the process that has most
+    gpu: bool  # whether devices are GPUs
+    copied: bool  # whether there may be a copy of the counts for worker processes
 
     @property
     def largest(self) -> PlannedChromosome:
@@ -280,10 +249,3 @@ def plan_memory(
         gpu=here.gpu,
         copied=not in_process,
     )
-
-
-def normalized_by(options: CnvOptions) -> str:
-    """Return the unit of normalization: "chromosome", "genome" or "none"."""
-    if not options.is_normalized:
-        return "none"
-    return "genome" if options.genome_wide else "chromosome"

@@ -87,7 +87,6 @@ class SegmentTable(Columnar):
 
     @classmethod
     def empty(cls) -> Self:
-        """Return no segments."""
         none = {kind: np.empty(0, kind) for kind in (np.int32, np.int64, np.float64)}
         columns: dict[str, NDArray[Any]] = dict.fromkeys(("chrom", "sample"), none[np.int32])
         columns |= dict.fromkeys(("first", "stop", "start", "end"), none[np.int64])
@@ -101,100 +100,66 @@ class SegmentTable(Columnar):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RegionTable(Columnar):
-    """CNV regions by chromosome and position.
+    """CNV regions by chromosome and position."""
 
-    chrom        int32[n]             index of the name
-    start, end   int64[n]             bases, from 0, half open
-    copy_number  int32[n, samples]    classes to show: those of the numbers of copies
-    fractional   float64[n, samples]  fractional copy numbers; NaN where they are not wanted
-    """
-
-    chrom: Indices
-    start: Rows
-    end: Rows
-    copy_number: Indices
-    fractional: Floats
+    chrom: Indices  # int32[n]: index of the name
+    start: Rows  # int64[n]: bases, from 0, half open
+    end: Rows  # int64[n]: bases, from 0, half open
+    copy_number: Indices  # int32[n, samples]: classes to show: those of the numbers of copies
+    fractional: Floats  # float64[n, samples]: copy numbers; NaN where they are not wanted
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Genotypes(Columnar):
-    """Copies of every sample at every CNV, from their posteriors.
+    """Copies of every sample at every CNV, from their posteriors."""
 
-    copies     int8[CNVs, samples]     -1 where the sample is not compared
-    quality    float32[CNVs, samples]  Phred of the copies
-    is_common  bool[CNVs]              whether half of the samples and more have other copies
-                                       than usual, or what is usual cannot be told
-    """
-
-    copies: Copies
-    quality: NDArray[np.float32]
+    copies: Copies  # int8[CNVs, samples]: -1 where the sample is not compared
+    quality: NDArray[np.float32]  # float32[CNVs, samples]: Phred of the copies
+    # bool[CNVs]: whether half of the samples have other copies than usual, or that is unsure
     is_common: Mask
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SampleFacts(Columnar):
-    """Facts about each sample and then control, for quality control.
+    """Facts about each sample and then control, for quality control."""
 
-    reads        float64[n]  on all chromosomes
-    references   int32[n]    how many samples it is compared with; 0 where it is with all
-    correlation  float64[n]  mean of those with these samples; NaN where it is not computed
-    noise        float64[n]  median absolute difference of log2 ratios of neighbouring regions; NaN
-                             where it is not computed
-    """
-
-    reads: Floats
-    references: Indices
-    correlation: Floats
+    reads: Floats  # float64[n]: on all chromosomes
+    references: Indices  # int32[n]: how many samples it is compared with; 0 where it is with all
+    correlation: Floats  # float64[n]: mean of those with these samples; NaN where it is not known
+    # float64[n]: median absolute difference of log2 ratios of neighbouring regions, or NaN
     noise: Floats
 
     @classmethod
     def uncompared(cls, reads: Floats, noise: Floats) -> Self:
-        """Return facts about samples without reference samples."""
         unknown, none = np.full(len(reads), np.nan), np.zeros(len(reads), np.int32)
         return cls(reads=reads, references=none, correlation=unknown, noise=noise)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SampleTracks:
-    """Values of samples along a chromosome, for the plots of samples: means of several regions.
+    """Values of samples along a chromosome, for the plots of samples: means of several regions."""
 
-    chrom    index of the chromosome's name
-    row      int64[points]             the region in the middle of those of each point
-    samples  int32[compared]           samples that are compared there, ascending
-    values   float32[points, samples]  means of the signed I/NI
-    """
-
-    chrom: int
-    row: Rows
-    samples: Indices
-    values: NDArray[np.float32]
+    chrom: int  # index of the chromosome's name
+    row: Rows  # int64[points]: the region in the middle of those of each point
+    samples: Indices  # int32[compared]: samples that are compared there, ascending
+    values: NDArray[np.float32]  # float32[points, samples]: means of the signed I/NI
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CnvPart:
-    """Calls of a chromosome.
-
-    classes   int8[CNVs, samples]: the model's class of the inner regions of each CNV; NOT_CALLED
-              where the sample is not compared
-    usual     int8[CNVs, samples]: usual copies there; 0 where the sample is not compared
-    regions   CNV regions, in which all samples have what is usual: `CnvResult` adds the CNVs
-    robust    robust CNV regions in the same way, where they are wanted
-    pieces    rows of the matrices that the client keeps or writes
-    left_out  why the samples are not compared, after the chromosome's name; empty where they are
-    genotypes of the rows of `classes`, where they are computed
-    tracks    None where they are not wanted, or no samples are compared
-    """
+    """Calls of a chromosome."""
 
     segments: SegmentTable
+    # int8[CNVs, samples]: model's class of the inner regions; NOT_CALLED if not compared
     classes: Copies
-    usual: Copies
-    regions: RegionTable
-    robust: RegionTable | None
-    pieces: Pieces
+    usual: Copies  # int8[CNVs, samples]: usual copies there; 0 where the sample is not compared
+    regions: RegionTable  # CNV regions, in which all have what is usual: `CnvResult` adds the CNVs
+    robust: RegionTable | None  # robust CNV regions in the same way, where they are wanted
+    pieces: Pieces  # rows of the matrices that the client keeps or writes
     notes: tuple[str, ...]
-    left_out: str
-    genotypes: Genotypes | None = None
-    tracks: SampleTracks | None = None
+    left_out: str  # why the samples are not compared, after the chromosome's name; or empty
+    genotypes: Genotypes | None = None  # of the rows of `classes`, where they are computed
+    tracks: SampleTracks | None = None  # None where they are not wanted, or no samples are compared
 
 
 # Of these the parts in a journal consist.

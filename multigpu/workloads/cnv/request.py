@@ -90,7 +90,6 @@ class CnvRequest(CnvOptions, FilterOptions, CountOptions, Request, group="Input"
 
     @property
     def count_options(self) -> CountOptions:
-        """Options of counting alignments."""
         return self.part(CountOptions)
 
     @property
@@ -126,7 +125,6 @@ class CnvRequest(CnvOptions, FilterOptions, CountOptions, Request, group="Input"
 
     @property
     def control_paths(self) -> tuple[str, ...]:
-        """Files of the controls."""
         return () if self.control_samples is None else self.control_samples.paths
 
     @property

@@ -64,23 +64,17 @@ class CohortDesign(Options, group="Data"):
             raise UsageError(f"{self.chromosomes} chromosomes need more regions")
 
     def stream(self, *place: int) -> Generator:
-        """Return the random stream of a place."""
         return Generator(PCG64(SeedSequence(self.seed, spawn_key=place)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Truth:
-    """Planted variants by place; int64[n] each, a row for every carrier.
+    """Planted variants by place; int64[n] each, a row for every carrier."""
 
-    first, stop  rows of the counts
-    sample       column of the counts
-    copies       0, 1, 3 or 4
-    """
-
-    first: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    sample: NDArray[np.int64]
-    copies: NDArray[np.int64]
+    first: NDArray[np.int64]  # rows of the counts
+    stop: NDArray[np.int64]  # rows of the counts
+    sample: NDArray[np.int64]  # column of the counts
+    copies: NDArray[np.int64]  # 0, 1, 3 or 4
 
     def lines(self, counts: Counts) -> Iterator[str]:
         """Yield the lines of a TSV: chrom, start, end, sample, copy_number."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.cluster.workers.history import step
 from multigpu.errors import UsageError
-from multigpu.kernels.cnmops import ModelError
-from multigpu.kernels.segmentation import TrackError
+from multigpu.kernels.cnmops.types import ModelError
+from multigpu.kernels.segmentation.types import TrackError
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults
 from multigpu.workloads.cnv.plan import CnvSpan
@@ -26,39 +26,27 @@ from multigpu.workloads.cnv.records import CnvPart
 from multigpu.workloads.cnv.stages.backends import KernelBackend, open_backend
 from multigpu.workloads.cnv.stages.call import Call
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, Columns, NotComparable, Stage
+from multigpu.workloads.cnv.stages.cnmops import RunModel, Segment
 from multigpu.workloads.cnv.stages.counts_source import CountsSource
 from multigpu.workloads.cnv.stages.hmm import ExpectCounts, FindPaths, with_common_regions
-from multigpu.workloads.cnv.stages.model import RunModel
 from multigpu.workloads.cnv.stages.normalize import Normalize, zero_fractions
-from multigpu.workloads.cnv.stages.segment import Segment
 
 
 @dataclass(eq=False, kw_only=True)
 class CnvWorkload:
-    """Everything a worker needs to know of a copy-number job.
-
-    counts           of the cases and then the controls
-    columns          what is known of these
-    regions          number of all regions
-    is_segmented     whether these are enough for a segmentation
-    kept             results to hand back besides the calls
-    threads          of the CPU, for the kernels of a worker
-    chunk_bytes      of counts that come to a device at a time, at most
-    memory_fraction  share of a device's free memory to use
-    expected         what a worker in another process must have
-    """
+    """Everything a worker needs to know of a copy-number job."""
 
     key: str
     options: CnvOptions
-    counts: CountsSource
-    columns: Columns
-    regions: int
-    is_segmented: bool
-    kept: KeptResults
-    threads: int
-    chunk_bytes: int
-    memory_fraction: float
-    expected: Expected | None
+    counts: CountsSource  # of the cases and then the controls
+    columns: Columns  # what is known of these
+    regions: int  # number of all regions
+    is_segmented: bool  # whether these are enough for a segmentation
+    kept: KeptResults  # results to hand back besides the calls
+    threads: int  # of the CPU, for the kernels of a worker
+    chunk_bytes: int  # of counts that come to a device at a time, at most
+    memory_fraction: float  # share of a device's free memory to use
+    expected: Expected | None  # what a worker in another process must have
 
     def open(self, place: Place) -> "CnvSession":
         """Set up on a device. Raises Unfit where the worker lacks something."""
@@ -67,7 +55,6 @@ class CnvWorkload:
         return CnvSession(self, open_backend(place, self.threads), budget)
 
     def name(self, span: CnvSpan) -> str:
-        """Return the chromosome's name."""
         return span.name
 
     def correct(self, span: CnvSpan | None, part: CnvPart) -> None:
@@ -113,8 +100,7 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         thread = self._thread
         if not hasattr(thread, "room") or len(thread.room) < size:
             thread.room = self.backend.allocate(size)
-        room: NDArray[np.uint8] = thread.room[:size]
-        return room
+        return np.asarray(thread.room[:size])
 
     def compute(self, loaded: Chromosome) -> Chromosome:
         """Run the stages on the device. Raises UsageError for data at which R stops, too."""
@@ -138,15 +124,8 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         # Another chromosome has the device meanwhile.
         matrices = {name: fetch() for name, fetch in fetches.items()}
         notes = found.notes[-1 if len(loaded.counts) == 1 else 0 :]
-        return replace(
-            found,
-            on_device=None,
-            modelled={},
-            expected=None,
-            level=level,
-            matrices=matrices,
-            notes=notes,
-        )
+        found = replace(found, level=level, matrices=matrices, notes=notes)
+        return replace(found, on_device=None, modelled={}, expected=None)
 
     def _put(self, loaded: Chromosome) -> Chromosome:
         """Return the chromosome with its counts on the device, where they fit in one piece."""

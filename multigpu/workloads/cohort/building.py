@@ -21,13 +21,9 @@ from multigpu.formats.tables.counts_zarr import (
     write_store,
 )
 from multigpu.workloads.cnv.notes import fraction_notes
-from multigpu.workloads.cnv.samples.checks import check_same_regions, check_table
-from multigpu.workloads.cnv.samples.inputs import (
-    check_counting,
-    counting_of_cohort,
-    inputs_of,
-)
-from multigpu.workloads.cnv.samples.nearest_controls import autosomal_correlations
+from multigpu.workloads.cnv.samples.cohort import check_same_regions, check_table
+from multigpu.workloads.cnv.samples.inputs import check_counting, counting_of_cohort, inputs_of
+from multigpu.workloads.cnv.samples.reference_samples import autosomal_correlations
 from multigpu.workloads.cohort.request import AddRequest, BuildRequest, RemoveRequest
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions

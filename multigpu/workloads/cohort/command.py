@@ -8,17 +8,11 @@ import click
 from multigpu.run.command import Reporting, Summary, answer, command_of, number_of
 from multigpu.run.options import RunOptions
 from multigpu.run.values import StrPath
-from multigpu.workloads.cohort.request import (
-    AddRequest,
-    BuildRequest,
-    CohortRequest,
-    RemoveRequest,
-)
-from multigpu.workloads.count.command import reads_found
+from multigpu.workloads.cohort.request import AddRequest, BuildRequest, CohortRequest, RemoveRequest
+from multigpu.workloads.count.command import count_alignments
 
 if TYPE_CHECKING:
     from multigpu.formats.tables.counts import Counts
-    from multigpu.workloads.count.job import CountJob
 
 NO_PLAN = ("dry_run", "json")
 NO_RUN = (Summary, "log_json", "trace", "progress", *NO_PLAN)
@@ -45,7 +39,7 @@ def build(request: BuildRequest, reporting: Reporting) -> None:
     from multigpu.workloads.cohort import building
 
     with reporting.notes():
-        counts = building.build(request, partial(_count_alignments, reporting))
+        counts = building.build(request, partial(count_alignments, reporting))
     _print_outcome(reporting, counts, request.output)
 
 
@@ -58,7 +52,7 @@ def add(request: AddRequest, reporting: Reporting) -> None:
     from multigpu.workloads.cohort import building
 
     with reporting.notes():
-        counts = building.add(request, partial(_count_alignments, reporting))
+        counts = building.add(request, partial(count_alignments, reporting))
     _print_outcome(reporting, counts, request.cohort)
 
 
@@ -92,14 +86,7 @@ def qc(request: CohortRequest, reporting: Reporting) -> None:
         answer(qc_lines(CountsStore(str(request.cohort))))
 
 
-def _count_alignments(reporting: Reporting, job: "CountJob") -> "Counts":
-    """Count alignments with progress."""
-    with reporting.watch(job, "count", partial(reads_found, job)):
-        return job.counts()
-
-
 def _print_outcome(reporting: Reporting, counts: "Counts", cohort: StrPath) -> None:
-    """Print the notes on new counts, and how many samples they have."""
     reporting.say(*(f"note: {note}" for note in counts.notes))
     samples = number_of(len(counts.samples), "sample")
     found = f"{samples} in {number_of(len(counts.regions), 'region')}"

@@ -1,6 +1,5 @@
 """`multigpu count`."""
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from multigpu.formats.storage.suffixes import check_table
@@ -11,6 +10,7 @@ from multigpu.workloads.count.options import CountOutput
 from multigpu.workloads.count.request import CountRequest
 
 if TYPE_CHECKING:
+    from multigpu.formats.tables.counts import Counts
     from multigpu.workloads.count.job import CountJob
 
 
@@ -38,8 +38,8 @@ def command(request: CountRequest, out: CountOutput, reporting: Reporting) -> No
     inputs += [f"{path}{suffix}" for path in paths for suffix in (".bai", ".csi", ".crai")]
     keep_inputs(inputs, *outputs, given=given, kind=ALIGNMENTS)
     job = CountJob(paths, options, request.run)
-    with reporting.notes(), reporting.watch(job, "count", partial(reads_found, job), output):
-        counts = job.counts()
+    with reporting.notes():
+        counts = count_alignments(reporting, job, output)
     write_counts(output, counts)
     reporting.say(*(f"note: {note}" for note in counts.notes))
     samples = number_of(len(counts.samples), "sample")
@@ -47,6 +47,7 @@ def command(request: CountRequest, out: CountOutput, reporting: Reporting) -> No
     reporting.say_outcome(f"{outcome} in {number_of(len(counts.regions), 'region')}", output)
 
 
-def reads_found(job: "CountJob") -> str:
-    """Return the results so far in words, for the progress."""
-    return f"{job.reads:,} reads"
+def count_alignments(reporting: Reporting, job: "CountJob", output: str | None = "") -> "Counts":
+    """Return the counts of a job, with progress."""
+    with reporting.watch(job, "count", lambda: f"{job.reads:,} reads", output):
+        return job.counts()

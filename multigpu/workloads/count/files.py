@@ -98,9 +98,8 @@ def choose_sample_names(files: Sequence[AlignmentFile], names: Sequence[str]) ->
                 else f", or {option('sample_names')} {RG} for the names in their read groups"
             )
             raise UsageError(
-                f"{times} samples are called {name}{groups}: give"
-                f" {option('sample_names')} NAME,…, one for"
-                f" each file{other}"
+                f"{times} samples are called {name}{groups}: give {option('sample_names')} NAME,…,"
+                f" one for each file{other}"
             )
     return texts
 

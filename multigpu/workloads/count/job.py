@@ -1,10 +1,10 @@
-"""The job of a count: files looked at, cut into spans, counted on CPUs."""
+"""The job of a count: files looked at, cut into spans, counted on CPUs; counts that are kept."""
 
 import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.plan import balanced
+from multigpu.cluster.files import atomic_output
 from multigpu.errors import UsageError, several
-from multigpu.formats.alignments.files import (
-    AlignmentFile,
-    cut,
-    index_error,
-    inspect_alignments,
-)
+from multigpu.formats.alignments.files import AlignmentFile, cut, index_error, inspect_alignments
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.storage.fingerprints import digest, fingerprint
+from multigpu.formats.storage.npy import UNREADABLE, read_arrays
 from multigpu.formats.tables.counts import Counts
+from multigpu.kernels.counting.types import Counting
 from multigpu.run.job import Job
 from multigpu.run.options import RunOptions
 from multigpu.workloads.count.files import choose_references, choose_regions, choose_sample_names
-from multigpu.workloads.count.kept_counts import KeptCounts
 from multigpu.workloads.count.options import CountOptions
-from multigpu.workloads.count.plan import CountSpan, counted_ranges
-from multigpu.workloads.count.work import CountPart, CountWorkload
+from multigpu.workloads.count.work import CountPart, CountSpan, CountWorkload, counted_ranges
+
+VERSION = 1  # of the files, and of what counting means
 
 
 class CountJob(Job):
@@ -152,3 +152,34 @@ def _fill_columns(
             yield waiting.popleft()
         values[part.rows, part.file] += part.counts
     yield from waiting
+
+
+class KeptCounts:
+    """Folder of counts, by alignment file, regions and options."""
+
+    def __init__(
+        self, folder: str, regions: Regions, numbers: list[int], options: Counting
+    ) -> None:
+        """Make the folder, where there is none.
+
+        numbers  of the references that the chromosomes of the regions stand for
+        """
+        self._folder, self._count = Path(folder), len(regions)
+        self._folder.mkdir(exist_ok=True)
+        self._asked = (VERSION, numbers, astuple(options), regions)
+
+    def get(self, path: str) -> NDArray[np.int32] | None:
+        """Return int32[regions], the counts of a file, or None where they cannot be read."""
+        try:
+            counts = read_arrays(self._place(path).read_bytes(), "counts")["counts"]
+        except UNREADABLE:
+            return None
+        right = counts.dtype == np.int32 and counts.shape == (self._count,)
+        return counts if right and counts.min(initial=0) >= 0 else None
+
+    def put(self, path: str, counts: NDArray[np.int32]) -> None:
+        with atomic_output(str(self._place(path))) as file:
+            np.savez_compressed(file, counts=counts)
+
+    def _place(self, path: str) -> Path:
+        return self._folder / f"{digest((self._asked, fingerprint(path)))}.npz"

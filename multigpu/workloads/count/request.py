@@ -42,5 +42,4 @@ class CountRequest(CountOptions, Request, group="Input"):
 
     @property
     def paths(self) -> list[str]:
-        """Paths of the files."""
         return [file.path for file in self.listed]

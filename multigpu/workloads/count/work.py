@@ -7,58 +7,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place, Session
+from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.files import AlignmentFile, reads
 from multigpu.formats.alignments.regions import Regions
 from multigpu.kernels.compiled.alignments import POSITION_BITS
 from multigpu.kernels.counting.cpu import Counter
 from multigpu.kernels.counting.types import Counting, Reads
 from multigpu.run.fitness import Expected, require
-from multigpu.workloads.count.plan import CountSpan
+
+
+@dataclass(frozen=True)
+class CountSpan:
+    file: int  # number of the file
+    stretch: Stretch  # records of it
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountPart:
-    """Counts from one span.
-
-    file    number of the file
-    rows    int64[n]  regions that have reads in the span
-    counts  int64[n]  reads in each of these regions
-    mapped  int64[references]  mapped reads in the span, whether they count or not
-    """
-
-    file: int
-    rows: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    mapped: NDArray[np.int64]
+    file: int  # number of the file
+    rows: NDArray[np.int64]  # int64[n]: regions that have reads in the span
+    counts: NDArray[np.int64]  # int64[n]: reads in each of these regions
+    mapped: NDArray[np.int64]  # int64[references]: mapped reads in the span, that count or not
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedReads:
-    """Reads of a span, decompressed while they are taken.
-
-    rows  int64[n]  regions that the reads may fall into
-    """
+    """Reads of a span, decompressed while they are taken."""
 
     span: CountSpan
-    rows: NDArray[np.int64]
+    rows: NDArray[np.int64]  # int64[n]: regions that the reads may fall into
     reads: Iterator[Reads]
 
 
 @dataclass(eq=False, kw_only=True)
 class CountWorkload:
-    """Everything that a worker needs to count.
-
-    regions     grouped by chromosome
-    references  of each file, numbers of the references that the chromosomes stand for
-    expected    requirements for a worker that is not this process
-    """
+    """Everything that a worker needs to count."""
 
     key: str
     files: Sequence[AlignmentFile]
-    regions: Regions
-    references: Sequence[Sequence[int]]
+    regions: Regions  # grouped by chromosome
+    references: Sequence[Sequence[int]]  # of each file: numbers of those that the chromosomes are
     options: Counting
-    expected: Expected | None = None
+    expected: Expected | None = None  # requirements for a worker that is not this process
 
     def open(self, place: Place) -> "CountSession":
         """Return a session on a worker. Raises Unfit where the worker may not take part."""
@@ -66,7 +56,6 @@ class CountWorkload:
         return CountSession(self)
 
     def name(self, span: CountSpan) -> str:
-        """Return the file of a span."""
         return self.files[span.file].path
 
     def correct(self, span: CountSpan | None, part: CountPart) -> None:
@@ -117,5 +106,18 @@ class CountSession(Session[CountSpan, CountPart]):
         return 8 * len(loaded.rows)
 
     def finish(self, loaded: LoadedReads, computed: CountPart) -> CountPart:
-        """Return what was counted."""
         return computed
+
+
+def counted_ranges(regions: Regions, references: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Return where the first region of each reference begins and its last one ends, in bases.
+
+    references  numbers of the references that the chromosomes of the regions stand for
+    """
+    return {
+        references[regions.chrom[rows.start]]: (
+            int(regions.start[rows].min()),
+            int(regions.end[rows].max()),
+        )
+        for rows in regions.blocks
+    }

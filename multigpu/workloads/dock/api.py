@@ -7,9 +7,9 @@ from multigpu.formats.molecules.pockets import Pocket
 from multigpu.run.functions import function_of
 from multigpu.run.options import RunOptions
 from multigpu.workloads.dock.job import DockJob
+from multigpu.workloads.dock.options import PocketRequest
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.pocket import make_pocket
-from multigpu.workloads.dock.pocket_options import PocketRequest
 from multigpu.workloads.dock.request import DockRequest
 from multigpu.workloads.dock.rows import PoseBatch, to_arrow
 

@@ -16,7 +16,7 @@ from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.formats.storage.fingerprints import digest
-from multigpu.kernels.rotation import ListedRotations, covering_radius
+from multigpu.kernels.rotation.rotations import ListedRotations, covering_radius
 from multigpu.run import fitness
 from multigpu.run.job import Crew, Job, check_unchanged, describe_inputs
 from multigpu.workloads.dock.ligands import LigandLoader, read_first
@@ -99,8 +99,6 @@ class DockJob(Job):
         """Whether poses have columns of energies, kcal/mol."""
         return self.whole is not None and bool(self.pocket.types)
 
-    # ---- running ------------------------------------------------------------------------------
-
     def parts(self, pose_format: str | None = None) -> Iterator[DockedLigands]:
         """Yield docked ligands in the order of the input.
 
@@ -182,8 +180,6 @@ class DockJob(Job):
             )
         for note in result_notes(self):
             logger.warning("multigpu: %s", spelled(note))
-
-    # ---- the summary --------------------------------------------------------------------------
 
     def summary_entries(self) -> dict[str, Any]:
         pocket, stats = self.pocket, self.stats

@@ -19,11 +19,7 @@ from multigpu.formats.molecules.ligands import LIGANDS, MOLECULES, LigandRecords
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError, Positions
 from multigpu.formats.molecules.pdbqt import PDBQT
 from multigpu.formats.molecules.poses import render
-from multigpu.formats.molecules.registry import (
-    FORMATS,
-    largest_fragment,
-    parse,
-)
+from multigpu.formats.molecules.registry import FORMATS, largest_fragment, parse
 from multigpu.formats.molecules.regular_pdbqt import RegularRecord, read_regular
 from multigpu.formats.molecules.scoring import NO_TERMS, AtomTerms, atom_terms, scoring_of
 from multigpu.formats.molecules.sdf import SDF
@@ -32,7 +28,7 @@ from multigpu.formats.storage.input_paths import suffix_of
 from multigpu.formats.storage.sources import Source, inspect_source
 from multigpu.formats.storage.stored_streams import STDIN
 from multigpu.formats.tables.texts import replace_undecodable
-from multigpu.kernels.rotation import Ligands
+from multigpu.kernels.rotation.types import Ligands
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
 from multigpu.workloads.dock.options import DockOptions
 from multigpu.workloads.dock.parts import Skipped
@@ -60,29 +56,19 @@ class LoadedLigands:
     """Records of ligands that can be docked, their bodies, and what was skipped.
 
     A record is a body: a rigid arrangement of atoms. A ligand has one, or several: conformers.
-
-    index            int64[records]: of each in the whole input
-    sources, names   of each record
-    molecules        of each record, or what stands for a regular one
-    bodies           of the records, as the kernels see them
-    ligand_of        int64[records]: the ligand of each, 0, 0, 1, … for instance
-    strains          float64[records], kcal/mol, of conformers that were made here, else NaN
-    skipped          records that cannot be docked
-    text_bytes       of all records that were read
     """
 
-    index: Indices
-    sources: list[Source]
-    names: list[str]
-    molecules: list[Molecule | RegularRecord]
-    bodies: Ligands
-    ligand_of: Indices
-    strains: NDArray[np.float64]
-    skipped: list[Skipped]
-    text_bytes: int
+    index: Indices  # int64[records]: of each in the whole input
+    sources: list[Source]  # of each record
+    names: list[str]  # of each record
+    molecules: list[Molecule | RegularRecord]  # of each record, or what stands for a regular one
+    bodies: Ligands  # of the records, as the kernels see them
+    ligand_of: Indices  # int64[records]: the ligand of each, 0, 0, 1, … for instance
+    strains: NDArray[np.float64]  # float64[records], kcal/mol: of conformers made here, else NaN
+    skipped: list[Skipped]  # records that cannot be docked
+    text_bytes: int  # of all records that were read
 
     def __len__(self) -> int:
-        """Return the number of records."""
         return len(self.names)
 
     @property
@@ -91,31 +77,22 @@ class LoadedLigands:
         return np.flatnonzero(np.diff(self.ligand_of, prepend=-1))
 
     def molecule(self, record: int) -> Molecule:
-        """Return a record as an object."""
         found = self.molecules[record]
         return found.molecule if isinstance(found, RegularRecord) else found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Record:
-    """A record of a span before it is read.
+    """A record of a span before it is read."""
 
-    index    in the whole input
-    ligand   which records are one ligand
-    number   in its file, from 1
-    is_part  whether atoms were left out of a conformer
-    strain   kcal/mol, of a conformer
-    error    why it cannot be docked, "" where it may
-    """
-
-    index: int
-    ligand: int
+    index: int  # in the whole input
+    ligand: int  # which records are one ligand
     source: Source
-    number: int
+    number: int  # in its file, from 1
     text: bytes
-    is_part: bool = False
-    strain: float = np.nan
-    error: str = ""
+    is_part: bool = False  # whether atoms were left out of a conformer
+    strain: float = np.nan  # kcal/mol, of a conformer
+    error: str = ""  # why it cannot be docked, "" where it may
 
     @property
     def name(self) -> str:
@@ -135,18 +112,13 @@ class _Read(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LigandLoader:
-    """Reader of the ligands of a job.
-
-    types        atom types of the pocket's maps, () for a plain grid
-    grouping     which records are one ligand
-    pose_format  of the poses' text; None: no text
-    """
+    """Reader of the ligands of a job."""
 
     sources: Sequence[Source]
-    types: tuple[str, ...]
+    types: tuple[str, ...]  # atom types of the pocket's maps, () for a plain grid
     options: DockOptions = field(default_factory=DockOptions)
-    grouping: Grouping = EACH_ALONE
-    pose_format: str | None = None
+    grouping: Grouping = EACH_ALONE  # which records are one ligand
+    pose_format: str | None = None  # of the poses' text; None: no text
 
     def load(self, records: Sequence[LigandRecords], first: int) -> LoadedLigands:
         """Return the ligands of records. first: index of the first record in the whole input."""
@@ -312,9 +284,6 @@ def _file_name(source: Source, number: int) -> str:
     if suffix := suffix_of(name, MOLECULES):
         name = name[: name.lower().rindex(suffix)]
     return name if number == 1 else f"{name}_{number}"
-
-
-# ---- ligands that were not prepared -----------------------------------------------------------
 
 
 def is_drawn(text: bytes, layout: str, positions: Positions) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from multigpu.errors import option
-from multigpu.kernels.rotation import PENALTY
+from multigpu.kernels.rotation.types import PENALTY
 from multigpu.workloads.dock.stats import DockStats, Outliers
 
 if TYPE_CHECKING:
@@ -46,9 +46,8 @@ def result_notes(job: "DockJob") -> Iterator[str]:
     if stats.parts:
         yield (
             f"{_of(stats, stats.parts, 'was', 'were')} docked without other atoms of the record:"
-            f" counter-ions and waters ({option('fragments')} skip skips such ligands),"
-            " or flexible side"
-            " chains of a receptor (BEGIN_RES)"
+            f" counter-ions and waters ({option('fragments')} skip skips such ligands), or flexible"
+            " side chains of a receptor (BEGIN_RES)"
         )
     if job.reference and stats.others:
         others, path = _of(stats, stats.others, "is", "are"), job.reference.path

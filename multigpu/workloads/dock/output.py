@@ -25,16 +25,11 @@ SKIPPED_HEADER = "file\trecord\tligand\treason\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockFiles:
-    """Paths of the poses, their tables and the report.
+    """Paths of the poses, their tables and the report."""
 
-    poses   None: standard output
-    scores  table of scores; None: beside the poses
-    report  HTML page, or None
-    """
-
-    poses: str | None
-    scores: str | None
-    report: str | None
+    poses: str | None  # None: standard output
+    scores: str | None  # table of scores; None: beside the poses
+    report: str | None  # HTML page, or None
 
     @property
     def format(self) -> str:
@@ -60,7 +55,6 @@ class DockFiles:
 
     @property
     def paths(self) -> list[str | None]:
-        """All files."""
         scores, errors = tables_beside(self.poses)
         return [self.poses, self.scores or scores, errors, self.report]
 
@@ -99,9 +93,6 @@ def _framed(texts: Sequence[bytes], fmt: str, number: int) -> bytes:
     if not FORMATS[fmt].has_models:
         return b"".join(texts)
     return b"".join(b"MODEL %8d\n%bENDMDL\n" % (k, text) for k, text in enumerate(texts, number))
-
-
-# ---- tables -----------------------------------------------------------------------------------
 
 
 def tables_beside(path: str | None) -> tuple[str | None, str]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.formats.molecules.ligands import LigandRecords
-from multigpu.kernels.rotation import Poses
+from multigpu.kernels.rotation.types import Poses
 from multigpu.workloads.dock.plan import DockSpan
 from multigpu.workloads.dock.rows import PoseBatch
 
@@ -23,42 +23,27 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BestLigand:
-    """A ligand with one of the highest scores, for the report.
-
-    scores     of its best poses, best first
-    elements   of the atoms that are drawn
-    bonds      int64[bonds, 3]: two of these atoms, and the order
-    positions  float64[poses, atoms, 3], Å
-    """
+    """A ligand with one of the highest scores, for the report."""
 
     ligand_index: int
     ligand: str
-    scores: list[float]
-    elements: list[str]
-    bonds: NDArray[np.int64]
-    positions: NDArray[np.float64]
+    scores: list[float]  # of its best poses, best first
+    elements: list[str]  # of the atoms that are drawn
+    bonds: NDArray[np.int64]  # int64[bonds, 3]: two of these atoms, and the order
+    positions: NDArray[np.float64]  # float64[poses, atoms, 3], Å
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DockedLigands:
-    """The part of a span that has whole ligands.
+    """The part of a span that has whole ligands."""
 
-    rows          of the poses
-    pose_texts    the poses in the format that was asked for, if any
-    skipped       ligands that could not be docked
-    without_hydrogens  number of docked ligands that have none
-    parts         number of docked ligands of whose record other atoms were left out
-    best          the ligands with the highest scores, for the report
-    text_bytes    of all records
-    """
-
-    rows: PoseBatch
-    pose_texts: list[bytes]
-    skipped: list[Skipped]
-    without_hydrogens: int
-    parts: int
-    best: list[BestLigand]
-    text_bytes: int
+    rows: PoseBatch  # of the poses
+    pose_texts: list[bytes]  # the poses in the format that was asked for, if any
+    skipped: list[Skipped]  # ligands that could not be docked
+    without_hydrogens: int  # number of docked ligands that have none
+    parts: int  # number of docked ligands of whose record other atoms were left out
+    best: list[BestLigand]  # the ligands with the highest scores, for the report
+    text_bytes: int  # of all records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,9 +11,10 @@ from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.cluster.engine.plan import Capacity, Cost
 from multigpu.formats.molecules.ligands import READ_BYTES, LigandRecords
 from multigpu.formats.storage.sources import Source
-from multigpu.kernels.rotation import Field, ListedRotations, PoseSearch
 from multigpu.kernels.rotation.memory import band_bytes, fixed_bytes, working_bytes
+from multigpu.kernels.rotation.rotations import ListedRotations
 from multigpu.kernels.rotation.thinning import MOST_LISTED, SHORTLIST_BYTES
+from multigpu.kernels.rotation.types import Field, PoseSearch
 from multigpu.run.options import RunOptions
 from multigpu.run.plan import ChunkPlan, largest_chunk, memory_budget
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
@@ -42,33 +43,22 @@ CPU_BYTES = 1 << 26  # of a thread that searches there
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockSpan:
-    """Consecutive ligands of one format, and the range of their poses to search.
+    """Consecutive ligands of one format, and the range of their poses to search."""
 
-    first    index of the first record in the whole input
-    poses    begin and end
-    """
-
-    first: int
+    first: int  # index of the first record in the whole input
     records: tuple[LigandRecords, ...]
-    poses: tuple[int, int]
+    poses: tuple[int, int]  # begin and end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DockPlan(ChunkPlan):
-    """Sizes by which ligands and their poses are cut into spans.
+    """Sizes by which ligands and their poses are cut into spans."""
 
-    chunk_ligands  most ligands of a span
-    pose_spans     begin and end of the spans into which the poses of a ligand are cut
-    threads        threads of all workers
-    top            poses of each ligand
-    once_bytes     host memory that a process takes once: program, field, listed rotations
-    """
-
-    chunk_ligands: int
-    pose_spans: tuple[tuple[int, int], ...]
-    threads: int = 1
-    top: int = 1
-    once_bytes: int = PROGRAM_BYTES
+    chunk_ligands: int  # most ligands of a span
+    pose_spans: tuple[tuple[int, int], ...]  # begin and end of each span of a ligand's poses
+    threads: int = 1  # threads of all workers
+    top: int = 1  # poses of each ligand
+    once_bytes: int = PROGRAM_BYTES  # that a process takes once: program, field, listed rotations
 
     def spans_by(self) -> dict[str, Any]:
         """Return what decides where spans begin and end."""

@@ -23,7 +23,7 @@ from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.maps import GridBox, Maps, Receptor, compute_maps, vina
 from multigpu.run import fitness
 from multigpu.workloads.dock.ligands import read_first
-from multigpu.workloads.dock.pocket_options import PADDING, SPACING, MapOptions, PocketRequest
+from multigpu.workloads.dock.options import PADDING, SPACING, MapOptions, PocketRequest
 from multigpu.workloads.dock.request import DockRequest
 
 logger = logging.getLogger(__name__)
@@ -118,9 +118,6 @@ def _compute(
     return compute_maps(receptor, box, types)
 
 
-# ---- the box ----------------------------------------------------------------------------------
-
-
 def box_around(box: Sequence[float], spacing: float) -> GridBox:
     """Return the points of a box: along each axis the least even number of elements that fill it.
 
@@ -158,9 +155,6 @@ def check_box(path: str, receptor: Receptor, box: GridBox, maps: int) -> None:
         problem = f"{maps} maps of {points} points take {needed:,} bytes of memory"
         cure = f"take a larger {option('spacing')} or a smaller box"
         raise UsageError(f"{problem}, and {free:,} are free: {cure}")
-
-
-# ---- types ------------------------------------------------------------------------------------
 
 
 def with_other_types(pocket: Pocket, others: dict[str, str]) -> Pocket:

@@ -2,7 +2,7 @@
 
 from multigpu.run.command import Reporting, Summary, command_of
 from multigpu.run.options import RunOptions
-from multigpu.workloads.dock.pocket_options import PocketOutput, PocketRequest
+from multigpu.workloads.dock.options import PocketOutput, PocketRequest
 
 
 @command_of(

@@ -12,14 +12,9 @@ from multigpu.formats.molecules.molecule import PoseNotes, Positions
 from multigpu.formats.molecules.pdb import add_remarks
 from multigpu.formats.molecules.poses import drawing_of, render
 from multigpu.formats.molecules.regular_pdbqt import RegularRecord, move_regular
-from multigpu.kernels.rotation import (
-    EulerRotations,
-    Placements,
-    atoms_of,
-    placed,
-    quaternions,
-)
 from multigpu.kernels.rotation.reference import value
+from multigpu.kernels.rotation.rotations import EulerRotations, quaternions
+from multigpu.kernels.rotation.types import Placements, atoms_of, placed
 from multigpu.workloads.dock.ligands import LoadedLigands
 from multigpu.workloads.dock.parts import BestLigand
 from multigpu.workloads.dock.rows import NULLABLE, PoseBatch
@@ -32,15 +27,11 @@ DRAWN_POSES = 9  # of a ligand in a report, at most
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DockedPoses:
-    """The best poses of loaded ligands.
+    """The best poses of loaded ligands."""
 
-    workload  what they were searched for
-    found     placements of their bodies, which are records: ligands in their order, the best pose
-              of each first
-    """
-
-    workload: "DockWorkload"
+    workload: "DockWorkload"  # what they were searched for
     loaded: LoadedLigands
+    # of bodies, which are records: ligands in their order, the best pose of each first
     found: Placements
 
     @cached_property
@@ -112,8 +103,7 @@ class DockedPoses:
             return np.full(len(self.found), np.nan)
         original = self.loaded.bodies.positions[atoms_of(self.loaded.bodies, self.found)]
         squares = ((original - self.positions) ** 2).sum(axis=1)
-        distances: NDArray[np.float64] = np.sqrt(self._sums(squares) / self.sizes)
-        return distances
+        return np.asarray(np.sqrt(self._sums(squares) / self.sizes))
 
     def _sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return float64[poses]: the sums over the atoms of each pose."""
@@ -140,8 +130,6 @@ class DockedPoses:
         pose_of = np.repeat(np.arange(len(self.found)), self.sizes)
         counts = np.bincount(pose_of[outside.any(axis=1)], minlength=len(self.found))
         return counts.astype(np.int32)
-
-    # ---- text ---------------------------------------------------------------------------------
 
     def texts(self, fmt: str) -> list[bytes]:
         """Return the poses in a format: of regular records together, of others one by one."""
@@ -189,7 +177,6 @@ class DockedPoses:
 
     @cached_property
     def _notes(self) -> Sequence[PoseNotes]:
-        """Notes on each pose, for its text."""
         rows = self.rows
         energies = {
             "energy": map("{:.6f}".format, (-rows.score).tolist()),

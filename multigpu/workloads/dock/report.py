@@ -7,15 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.files import atomic_output
+from multigpu.errors import InputError, printable
+from multigpu.formats.molecules.bonds import near_bonds
+from multigpu.formats.molecules.molecule import Positions
+from multigpu.formats.molecules.pdbqt import element_of_type
+from multigpu.formats.molecules.pockets import Pocket
+from multigpu.formats.molecules.receptors import RECEPTORS, atom_label
+from multigpu.formats.molecules.registry import FORMATS
+from multigpu.formats.storage.sources import inspect_source
+from multigpu.kernels.maps import Receptor
 from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
-from multigpu.report.space import DrawnMolecule
+from multigpu.report.space import DrawnMolecule, Scene, Surface
 from multigpu.workloads.dock.parts import Skipped
-from multigpu.workloads.dock.scene import scene_of
 from multigpu.workloads.dock.stats import Outliers, are_far
 
 if TYPE_CHECKING:
     from multigpu.workloads.dock.job import DockJob
+
 
 BINS = 60
 SKIPPED = 1000  # ligands in the table, at most
@@ -44,27 +53,28 @@ LISTED = {
     "heavy_atoms": ("heavy atoms", "of the ligand", 0),
     "atoms_outside": ("atoms outside", "of the pocket's box", 0),
 }
+NEAR = 6.0  # Å: residues of the receptor with an atom nearer to a pose are drawn
+GRID_POINTS = 200_000  # of the surface, at most: a larger grid is drawn coarser
+SURFACE = 0.97  # quantile of the scores on the surface, which encloses the best 3 % of the volume
+CARBON = ("C", "A", "C_H", "C_P")  # the map that is drawn: the first of these that is there
+OF = " of "  # between an atom and its residue
+TITLE = f"receptor, residues within {NEAR:g} Å"
 
 
 class Measure(NamedTuple):
-    """Number by which ligands are compared.
-
-    sign  of a value, for that of a score
-    """
+    """Number by which ligands are compared."""
 
     name: str
     unit: str
     better: str
-    sign: int
+    sign: int  # of a value, for that of a score
 
     @property
     def heading(self) -> str:
-        """Unit and direction."""
         return ", ".join(filter(None, (self.unit, self.better)))
 
     @property
     def title(self) -> str:
-        """Title of an axis."""
         return f"{self.name} ({self.heading})"
 
     def shown(self, value: float) -> str:
@@ -127,7 +137,11 @@ class _DockContents:
 
     def sections(self) -> Iterator[Section]:
         job, measure, name = self.job, self.measure, self.measure.name.capitalize()
-        scene = scene_of(job.pocket, [*self._poses()])
+        pocket, poses = job.pocket, [*self._poses()]
+        # A receptor that was not prepared here is that of the file which the maps name.
+        receptor = pocket.prepared or _stored(pocket.receptor)
+        around = [_around(receptor, [each.positions for each in poses])] if receptor else []
+        scene: Scene = [*poses, *around, _surface(pocket)]
         yield Section(title="Poses in the pocket", text=POSES, scene=scene)
         yield self._table()
         by_value = self._far(measure.title, self.values)
@@ -186,8 +200,6 @@ class _DockContents:
             yield f"{count:,} by {what}, where the median is {far.median:.4g}:"
         for ligand, value in [*zip(far.ligands, far.values, strict=True)][:FAR]:
             yield f"{self.names[ligand]}: {value:.4g}"
-
-    # ---- figures ------------------------------------------------------------------------------
 
     def _histogram(self) -> Figure:
         """Return the distribution of the values that are not far from the others."""
@@ -282,3 +294,47 @@ def _binned(scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
         return np.histogram(scores, bins=min(BINS, max(1, len(scores))))
     except ValueError:  # less apart than bins could show
         return np.histogram(scores, bins=1, range=(scores.min() - 0.5, scores.max() + 0.5))
+
+
+def _surface(pocket: Pocket) -> Surface:
+    """Return the surface around the highest scores of a plain grid, or of the map of carbon."""
+    values, what = pocket.values[0], "scores"
+    if pocket.types:
+        kind = next((name for name in CARBON if name in pocket.types), pocket.types[0])
+        # Maps of atom types are energies.
+        values, what = -pocket.values[pocket.types.index(kind)], f"energies of {kind}"
+    step = max(1, int(np.ceil((values.size / GRID_POINTS) ** (1 / 3))))
+    values = values[::step, ::step, ::step]
+    level = np.quantile(values, SURFACE)
+    title = f"{1 - SURFACE:.0%} of the box with the best {what}"
+    return Surface(title, values >= level, pocket.origin, pocket.spacing * step)
+
+
+def _around(receptor: Receptor, poses: Sequence[Positions]) -> DrawnMolecule:
+    """Return the residues with an atom near a pose, and their bonds."""
+    residues = [name.partition(OF)[2] for name in receptor.names]
+    near = np.zeros(len(residues), np.bool_)
+    for atom in np.concatenate([np.empty((0, 3)), *poses]):
+        near |= ((receptor.positions - atom) ** 2).sum(axis=1) < NEAR * NEAR
+    wanted = {residues[atom] for atom in np.flatnonzero(near).tolist()}
+    kept = [atom for atom, residue in enumerate(residues) if residue in wanted]
+    elements = [element_of_type(receptor.types[atom]) for atom in kept]
+    labels = [printable(receptor.names[atom]) for atom in kept]
+    places = receptor.positions[kept]
+    bonds = near_bonds(elements, places)
+    return DrawnMolecule(TITLE, elements, places, bonds, labels, is_thin=True)
+
+
+def _stored(path: str) -> Receptor | None:
+    """Return the atoms in a file of PDB or PDBQT; None where it has none, or is not there."""
+    try:
+        source = inspect_source(path, RECEPTORS)
+        molecule = FORMATS[source.layout].parse(source.content().splitlines(keepends=True))
+        return Receptor(
+            positions=molecule.positions,
+            charges=np.zeros(len(molecule.rows)),
+            types=tuple(molecule.elements),
+            names=tuple(atom_label(molecule.lines[row]) for row in molecule.rows),
+        )
+    except (InputError, ValueError, KeyError):  # mmCIF is read where maps are made
+        return None

@@ -9,8 +9,13 @@ from multigpu.formats.storage.input_paths import check_stdin, expand, plain_byte
 from multigpu.run.declarations import declaration, declare
 from multigpu.run.options import GpuLanes, Request, Resumable
 from multigpu.run.values import FilePath, Paths, PocketPath, Vector, path_list
-from multigpu.workloads.dock.options import IN_PLACE, DockOptions, docking_lanes
-from multigpu.workloads.dock.pocket_options import SPACING, MapOptions
+from multigpu.workloads.dock.options import (
+    IN_PLACE,
+    SPACING,
+    DockOptions,
+    MapOptions,
+    docking_lanes,
+)
 
 if TYPE_CHECKING:
     from multigpu.formats.storage.sources import FileKind
@@ -104,6 +109,5 @@ class DockRequest(DockOptions, MapOptions, Resumable, Request, group="Input"):
 
     @property
     def _other_paths(self) -> list[str]:
-        """Files beside the ligands."""
         paths = (self.pocket, self.receptor, self.autobox, self.rotation_file, self.reference)
         return [str(path) for path in paths if path is not None]

@@ -97,11 +97,7 @@ class PoseBatch:
 ROW_COLUMNS = [each.name for each in fields(PoseBatch) if each.name != "coordinates"]
 
 
-# ---- text and Arrow ----------------------------------------------------------------------------
-
-
 def header(energies: bool) -> str:
-    """Return the first line of a table."""
     return "\t".join(REFINED if energies else SCORES) + "\n"
 
 

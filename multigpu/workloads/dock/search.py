@@ -8,24 +8,16 @@ from multigpu.errors import InputError, UsageError, option
 from multigpu.formats.molecules.pockets import Pocket
 from multigpu.formats.molecules.rotations import read_quaternions
 from multigpu.formats.molecules.scoring import score_channels
-from multigpu.kernels.rotation import (
+from multigpu.kernels.rotation.rotations import (
     EulerRotations,
-    Field,
     ListedRotations,
-    PoseSearch,
     Shifts,
     near_uniform,
 )
+from multigpu.kernels.rotation.types import Field, PoseSearch
 from multigpu.run.values import Vector
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
-from multigpu.workloads.dock.options import (
-    BAND,
-    OTHERS,
-    REFINED,
-    ROTATIONS,
-    STEP,
-    DockOptions,
-)
+from multigpu.workloads.dock.options import BAND, OTHERS, REFINED, ROTATIONS, STEP, DockOptions
 
 MOST_BEYOND = 100.0  # Å, of a box beyond the maps: farther no atom of a ligand is in them
 WHOLE_BOX_ONLY = ("conformers", "group_by", "refine")
@@ -43,16 +35,11 @@ def field_of(pocket: Pocket, options: DockOptions) -> Field:
 
 @dataclass(frozen=True)
 class WholeBox:
-    """Poses of a whole box that are found, refined, returned.
+    """Poses of a whole box that are found, refined, returned."""
 
-    width    of the band below the best score: all poses in it are found
-    refined  poses of a ligand that are refined, 0 for none
-    top      poses of each ligand that are returned
-    """
-
-    width: float
-    refined: int
-    top: int
+    width: float  # of the band below the best score: all poses in it are found
+    refined: int  # poses of a ligand that are refined, 0 for none
+    top: int  # poses of each ligand that are returned
 
 
 def whole_box_of(options: DockOptions, pocket: Pocket) -> WholeBox | None:

@@ -46,9 +46,6 @@ def _below(limit: int, bits: PCG64) -> int:
     return int(bits.random_raw()) % limit
 
 
-# ---- ligands ----------------------------------------------------------------------------------
-
-
 def ligands(
     out: BinaryIO | Compressed, count: int, min_atoms: int, max_atoms: int, seed: int
 ) -> None:
@@ -108,9 +105,6 @@ def _grow(atoms: int, bits: PCG64) -> tuple[list[Site], list[tuple[int, int]]]:
 def _neighbours(site: Site, sign: int) -> list[Site]:
     x, y, z = site
     return [(x + sign * dx, y + sign * dy, z + sign * dz) for dx, dy, dz in DIRECTIONS]
-
-
-# ---- pockets ----------------------------------------------------------------------------------
 
 
 def pocket(out: BinaryIO, points: int, spacing: float, wells: int, seed: int) -> None:

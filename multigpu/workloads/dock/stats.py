@@ -36,39 +36,25 @@ def are_far(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return which ligands are far from the others; none of few, or where most are equal."""
     low, high = np.quantile(values, [0.25, 0.75])
     reach = FENCE * (high - low) if len(values) >= FEWEST and high > low else np.inf
-    far: NDArray[np.bool_] = (values < low - reach) | (values > high + reach)
-    return far
+    return np.asarray((values < low - reach) | (values > high + reach))
 
 
 @dataclass
 class DockStats(JobStats):
-    """Counts and scores of the ligands that a docking job has finished.
+    """Counts and scores of the ligands that a docking job has finished."""
 
-    ligands            that were docked
-    poses              that were written
-    without_hydrogens  ligands
-    parts              ligands of whose record other atoms were left out
-    reaching_out       ligands whose best pose has atoms outside of the grid
-    most_outside       the largest number of such atoms, and the ligand's name
-    text_bytes         of the ligands' records
-    others             ligands that are another molecule than the reference
-    sizes              int32 arrays: heavy atoms of every ligand, in the order of the input
-    scores             float64 arrays: the best score of every ligand, in the order of the input
-    names              of every ligand, in the order of the input
-    """
-
-    ligands: int = 0
-    poses: int = 0
-    without_hydrogens: int = 0
-    parts: int = 0
-    reaching_out: int = 0
-    most_outside: tuple[int, str] = (0, "")
-    text_bytes: int = 0
-    others: int = 0
-    sizes: list[NDArray[np.int32]] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
+    ligands: int = 0  # that were docked
+    poses: int = 0  # that were written
+    without_hydrogens: int = 0  # ligands
+    parts: int = 0  # ligands of whose record other atoms were left out
+    reaching_out: int = 0  # ligands whose best pose has atoms outside of the grid
+    most_outside: tuple[int, str] = (0, "")  # the most of such atoms, and the ligand's name
+    text_bytes: int = 0  # of the ligands' records
+    others: int = 0  # ligands that are another molecule than the reference
+    sizes: list[NDArray[np.int32]] = field(default_factory=list)  # int32: heavy atoms of each
+    names: list[str] = field(default_factory=list)  # of every ligand, in the order of the input
     skipped: list[Skipped] = field(default_factory=list)
-    scores: list[NDArray[np.float64]] = field(default_factory=list)
+    scores: list[NDArray[np.float64]] = field(default_factory=list)  # float64: best of each
 
     def take(self, docked: DockedLigands) -> None:
         best = np.flatnonzero(docked.rows.pose == 1)
@@ -117,14 +103,10 @@ class DockStats(JobStats):
 
 @dataclass(kw_only=True, eq=False)
 class Listing:
-    """The best ligands so far.
+    """The best ligands so far."""
 
-    energies  whether poses have columns of energies
-    parts     columns of poses, by name
-    """
-
-    energies: bool
-    parts: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+    energies: bool  # whether poses have columns of energies
+    parts: list[dict[str, NDArray[Any]]] = field(default_factory=list)  # columns of poses, by name
 
     def take(self, rows: PoseBatch) -> None:
         """Add the poses of ligands, each with all of its rows."""

@@ -15,17 +15,8 @@ from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.molecules.reference_poses import ReferencePose
-from multigpu.kernels.rotation import (
-    BandFinder,
-    Field,
-    Ligands,
-    Placements,
-    PoseFinder,
-    PoseRefiner,
-    Poses,
-    PoseSearch,
-)
 from multigpu.kernels.rotation.thinning import thin
+from multigpu.kernels.rotation.types import Field, Ligands, Placements, Poses, PoseSearch
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands, lacks_hydrogens
 from multigpu.workloads.dock.parts import DockedLigands, DockPart, SearchedPoses
@@ -38,38 +29,26 @@ ATOM_BYTES = 128  # of an atom on a device: its position, channels and weights
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DockChunk:
-    """A span, its loaded ligands, and what is searched of them: all, or some after each other.
-
-    ligand_of  int64[bodies], from 0, ascending: the ligand of each body
-    """
+    """A span, its loaded ligands, and what is searched of them: all, or some after each other."""
 
     span: DockSpan
     loaded: LoadedLigands
     bodies: Ligands
-    ligand_of: NDArray[np.int64]
+    ligand_of: NDArray[np.int64]  # int64[bodies], from 0, ascending: the ligand of each body
 
 
 @dataclass(kw_only=True, eq=False)
 class DockWorkload:
-    """Everything that a worker needs to know of a docking job.
-
-    loader       of its ligands
-    field        the pocket as the kernels take it
-    search       the poses that are tried
-    whole        what becomes of them where they fill a box, else None
-    reference    what poses are compared with
-    report       best ligands of every part that are kept for a report
-    expected     what a worker elsewhere must have; None: all workers are threads of this process
-    """
+    """Everything that a worker needs to know of a docking job."""
 
     key: str
-    loader: LigandLoader
-    field: Field
-    search: PoseSearch
-    whole: WholeBox | None = None
-    reference: ReferencePose | None = None
-    report: int = 0
-    expected: Expected | None = None
+    loader: LigandLoader  # of its ligands
+    field: Field  # the pocket as the kernels take it
+    search: PoseSearch  # the poses that are tried
+    whole: WholeBox | None = None  # what becomes of them where they fill a box, else None
+    reference: ReferencePose | None = None  # what poses are compared with
+    report: int = 0  # best ligands of every part that are kept for a report
+    expected: Expected | None = None  # what workers elsewhere must have; None: there are none
 
     def open(self, place: Place) -> "DockSession":
         require(self.expected, place)
@@ -129,13 +108,12 @@ class DockSession(Session[DockSpan, DockPart]):
         self.workload = workload
         field, search, whole = workload.field, workload.search, workload.whole
         self._search: Callable[[DockChunk], Poses]
-        self._refiner: PoseRefiner | None = None
+        self._refiner: Any = None
         if whole is None:
-            finder: PoseFinder = _kernels(place, "").PoseSearcher(field, search)
+            finder = _kernels(place, "").PoseSearcher(field, search)
             self._search = lambda chunk: finder.best(chunk.bodies, range(*chunk.span.poses))
         else:
-            boxes = _kernels(place, "whole_box.")
-            band: BandFinder = boxes.BandSearcher(field, search, whole.width)
+            band = _kernels(place, "whole_box.").BandSearcher(field, search, whole.width)
             self._search = lambda chunk: band.best(chunk.bodies, chunk.ligand_of)
             if whole.refined:
                 self._refiner = _kernels(place, "refine.").Refiner(field)
@@ -145,7 +123,6 @@ class DockSession(Session[DockSpan, DockPart]):
         return DockChunk(span=span, loaded=loaded, bodies=loaded.bodies, ligand_of=loaded.ligand_of)
 
     def compute(self, chunk: DockChunk) -> Placements:
-        """Search, refine, rank."""
         poses = self._search(chunk) if len(chunk.bodies) else Poses.none()
         found, whole = Placements.of(chunk.bodies, self.workload.search, poses), self.workload.whole
         if self._refiner is None or whole is None or not len(found):

@@ -19,7 +19,9 @@ from multigpu.formats.molecules.registry import parse
 from multigpu.formats.molecules.vina_types import count_torsions, with_vina_types
 from multigpu.kernels.maps import GridBox, Receptor
 from multigpu.kernels.maps.vina import TORSION_WEIGHT, TYPES, compute_maps
-from multigpu.kernels.rotation import EulerRotations, Field, Ligands, PoseSearch, reference
+from multigpu.kernels.rotation import reference
+from multigpu.kernels.rotation.rotations import EulerRotations
+from multigpu.kernels.rotation.types import Field, Ligands, PoseSearch
 
 RECEPTOR = [
     ("C", 0, 0, 0), ("C", 1.5, 0, 0), ("OA", 2.2, 1.1, 0), ("HD", 3.1, 1.0, 0),

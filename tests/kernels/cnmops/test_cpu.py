@@ -12,9 +12,10 @@ from support.backends import DEVICES, backend_of, on_host
 from support.golden_cnv import r_model
 from support.model_counts import cohort
 
-from multigpu.kernels.cnmops import Model, ModelError, Result, cpu, numbers, reference
-from multigpu.kernels.normalization import Normalization
+from multigpu.kernels.cnmops import cpu, numbers, reference
+from multigpu.kernels.cnmops.types import Model, ModelError, Result
 from multigpu.kernels.normalization import reference as normalizing
+from multigpu.kernels.normalization.types import Normalization
 
 FOLDER = Path(reference.__file__).parent
 ARRAYS = ("lambda", "alpha", "ini", "sini", "posterior")

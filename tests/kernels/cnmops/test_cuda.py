@@ -8,7 +8,8 @@ import pytest
 from support.backends import backend_of, on_host
 from support.model_counts import cohort
 
-from multigpu.kernels.cnmops import Model, Result, cpu
+from multigpu.kernels.cnmops import cpu
+from multigpu.kernels.cnmops.types import Model, Result
 
 ON_GPUS = ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
 # Samples and classes: teams of all sizes, with and without empty slots; from 230 × 12 on a team is

@@ -11,7 +11,8 @@ from support.backends import DEVICES, backend_of, on_host
 from support.examples import examples
 from support.hmm_cases import Case, random_case
 
-from multigpu.kernels.hmm import STATES, ExpectedCounts, cpu, reference
+from multigpu.kernels.hmm import cpu, reference
+from multigpu.kernels.hmm.types import STATES, ExpectedCounts
 
 
 @pytest.fixture

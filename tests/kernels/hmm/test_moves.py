@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from multigpu.kernels.hmm import moves
-from multigpu.kernels.hmm.moves import is_break, without_memory
+from multigpu.kernels.hmm.moves import is_break, moves, without_memory
 from multigpu.kernels.hmm.types import ENTER, LEAVE, STAY, UNIT
 
 

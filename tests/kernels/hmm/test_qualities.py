@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from support.hmm_cases import random_case
 
-from multigpu.kernels.hmm import CLASSES, STATES, USUAL, cpu, reference
+from multigpu.kernels.hmm import cpu, reference
 from multigpu.kernels.hmm.moves import without_memory
 from multigpu.kernels.hmm.qualities import copies_and_quality, genotypes, qualities
-from multigpu.kernels.hmm.types import LEAST_MEAN, UNIT
+from multigpu.kernels.hmm.types import CLASSES, LEAST_MEAN, STATES, UNIT, USUAL
 
 
 def share_of_paths(emitted: Any, steps: Any, is_excluded: Any) -> float:

@@ -11,16 +11,14 @@ import numpy as np
 import pytest
 from support.backends import DEVICES, backend_of
 
-from multigpu.kernels.normalization import (
+from multigpu.kernels.normalization import cpu, density, reference
+from multigpu.kernels.normalization.cpu import Spectrum
+from multigpu.kernels.normalization.types import (
+    SAMPLE,
     Normalization,
     NormalizationError,
     SizeFactors,
-    cpu,
-    density,
-    reference,
 )
-from multigpu.kernels.normalization.cpu import Spectrum
-from multigpu.kernels.normalization.types import SAMPLE
 
 FOLDER = Path(density.__file__).parent
 NAMES = {
@@ -143,12 +141,9 @@ def test_density__as_in_r(golden: Path) -> None:
     for k, row in enumerate(arrays["density_summary"]):
         x = np.sort(arrays["x"][arrays["x_offset"][k] : arrays["x_offset"][k + 1]])
         summary = dict(zip(columns, row, strict=True))
-        quartiles = [density.quantile_of_sorted(x, share) for share in (0.25, 0.75)]
-        first = arrays["x"][arrays["x_offset"][k]]
-        width = density.bandwidth(len(x), x.std(ddof=1), quartiles[1] - quartiles[0], first)
+        width = density.bandwidth(x)
         assert width == pytest.approx(summary["bandwidth nrd0"], rel=1e-13)
-        grid = density.DensityGrid(density.quantile_of_sorted(x, 0.95), width)
-        at, y = density.estimate(density.masses(x, grid), grid)
+        at, y = density.density(x, density.quantile_of_sorted(x, 0.95), width)
         assert len(at) == summary["grid points returned"]
         assert np.argmax(y) == summary["0-based position of the maximum"]
         span = slice(arrays["density_offset"][k], arrays["density_offset"][k + 1])

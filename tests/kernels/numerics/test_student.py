@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.backends import DEVICES, backend_of
 from support.examples import trials
 
-from multigpu.kernels.device.sources import source
+from multigpu.kernels.device.launch import source
 from multigpu.kernels.numerics import student
 from multigpu.kernels.segmentation import cpu, reference
 

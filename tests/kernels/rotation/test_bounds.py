@@ -1,6 +1,6 @@
 """Errors of single precision: the bound holds, is narrow enough, and is what a GPU finds.
 
-What `bounds.cuh` finds are the errors and thresholds that `bounds.py` proves, here in plain NumPy.
+What `bounds.cuh` finds are the errors and thresholds that docs/dock.md proves, here in plain NumPy.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from support.rotation_cases import (
     random_search,
 )
 
-from multigpu.kernels.rotation import EulerRotations, Field, Ligands, PoseSearch, reference
+from multigpu.kernels.rotation import reference
 from multigpu.kernels.rotation.bounds import (
     KAPPAS,
     LEAST,
@@ -32,7 +32,8 @@ from multigpu.kernels.rotation.bounds import (
     FieldBounds,
     place_errors,
 )
-from multigpu.kernels.rotation.rotations import Floats
+from multigpu.kernels.rotation.rotations import EulerRotations, Floats
+from multigpu.kernels.rotation.types import Field, Ligands, PoseSearch
 
 pytestmark = pytest.mark.parametrize("device", DEVICES[1:])
 

@@ -23,22 +23,19 @@ from support.rotation_cases import (
     random_search,
 )
 
-from multigpu.kernels.rotation import (
-    EulerRotations,
+from multigpu.kernels.rotation import reference
+from multigpu.kernels.rotation.rotations import EulerRotations, Floats, ListedRotations, Shifts
+from multigpu.kernels.rotation.types import (
     Field,
     Ligands,
-    ListedRotations,
     Placements,
     Poses,
     PoseSearch,
-    Shifts,
     energy_channels,
     energy_terms,
     placed,
-    reference,
+    split,
 )
-from multigpu.kernels.rotation.rotations import Floats
-from multigpu.kernels.rotation.types import split
 
 BACKENDS = ["reference", *DEVICES]
 NATIVE = [BACKENDS[0], BACKENDS[1], BACKENDS[3]]  # the emulated one is slow

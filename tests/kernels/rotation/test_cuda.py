@@ -13,8 +13,9 @@ from emulation import emulated
 from emulation.device import Gpu
 from support.rotation_cases import ORIGIN, SPACING, assert_right, random_field, random_ligands
 
-from multigpu.kernels.rotation import EulerRotations, Poses, PoseSearch, memory
-from multigpu.kernels.rotation.types import split
+from multigpu.kernels.rotation import memory
+from multigpu.kernels.rotation.rotations import EulerRotations
+from multigpu.kernels.rotation.types import Poses, PoseSearch, split
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 

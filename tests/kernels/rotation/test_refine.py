@@ -13,9 +13,10 @@ from support.backends import DEVICES, backend_of
 from support.examples import examples
 from support.rotation_cases import golden_case, random_field, random_ligands
 
-from multigpu.kernels.rotation import Field, Ligands, Placements, near_uniform
 from multigpu.kernels.rotation.reference import scores_at
 from multigpu.kernels.rotation.refine import reference
+from multigpu.kernels.rotation.rotations import near_uniform
+from multigpu.kernels.rotation.types import Field, Ligands, Placements
 
 SEEDS = st.integers(0, 2**32 - 1)
 FARTHEST, WIDEST, LEAST = 0.02, math.radians(0.2), 0.01  # Å, radian, score

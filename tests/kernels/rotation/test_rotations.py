@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
-from multigpu.kernels.rotation import (
+from multigpu.kernels.rotation.rotations import (
     EulerRotations,
     ListedRotations,
     Shifts,
+    cos_sin,
     covering_radius,
     near_uniform,
     quaternions,
 )
-from multigpu.kernels.rotation.rotations import cos_sin
 
 
 @pytest.mark.parametrize(

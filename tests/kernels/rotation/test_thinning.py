@@ -15,17 +15,10 @@ from support.rotation_cases import (
     random_search,
 )
 
-from multigpu.kernels.rotation import (
-    EulerRotations,
-    Placements,
-    Poses,
-    PoseSearch,
-    Shifts,
-    cpu,
-    placed,
-    thinning,
-)
+from multigpu.kernels.rotation import cpu, thinning
+from multigpu.kernels.rotation.rotations import EulerRotations, Shifts
 from multigpu.kernels.rotation.thinning import apart, cross_moments, thin
+from multigpu.kernels.rotation.types import Placements, Poses, PoseSearch, placed
 
 
 @examples(40)

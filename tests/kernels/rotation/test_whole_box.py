@@ -19,18 +19,10 @@ from support.rotation_cases import (
     random_ligands,
 )
 
-from multigpu.kernels.rotation import (
-    EulerRotations,
-    Field,
-    Ligands,
-    Poses,
-    PoseSearch,
-    Shifts,
-    near_uniform,
-    thinning,
-)
-from multigpu.kernels.rotation import reference as brute_force
-from multigpu.kernels.rotation.whole_box import bounds, cpu, reference
+from multigpu.kernels.rotation import reference, thinning
+from multigpu.kernels.rotation.rotations import EulerRotations, Shifts, near_uniform
+from multigpu.kernels.rotation.types import Field, Ligands, Poses, PoseSearch
+from multigpu.kernels.rotation.whole_box import bounds, cpu
 
 SEEDS = st.integers(0, 2**32 - 1)
 RULES = st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"])
@@ -151,7 +143,7 @@ def test_map__is_never_above_the_shortfall_of_an_atom(
     k = int(rng.integers(len(maps.tops)))
     places = rng.uniform(kinds.lowest[k], kinds.highest[k], (200, 3))
     score = sum(
-        weight * brute_force.value(case.field, int(channel), places, term == 0)
+        weight * reference.value(case.field, int(channel), places, term == 0)
         for term, (channel, weight) in enumerate(
             zip(kinds.channels[k], kinds.weights[k], strict=True)
         )

@@ -13,14 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from multigpu.kernels.segmentation import (
-    Circular,
-    SegmentedTracks,
-    TrackError,
-    circular,
-    cpu,
-    reference,
-)
+from multigpu.kernels.segmentation import circular, cpu, reference
+from multigpu.kernels.segmentation.types import Circular, SegmentedTracks, TrackError
 
 FEW = Circular(permutations=300)
 

@@ -16,8 +16,15 @@ from hypothesis import strategies as st
 from support.backends import DEVICES, backend_of
 from support.examples import examples
 
-from multigpu.kernels.segmentation import Segmentation, SegmentedTracks, TrackError, cpu, reference
-from multigpu.kernels.segmentation.types import NOTE_INFINITE, NOTE_NAN, cleaned
+from multigpu.kernels.segmentation import cpu, reference
+from multigpu.kernels.segmentation.types import (
+    NOTE_INFINITE,
+    NOTE_NAN,
+    Segmentation,
+    SegmentedTracks,
+    TrackError,
+    cleaned,
+)
 
 FOLDER = Path(cpu.__file__).parent
 NAMES = {

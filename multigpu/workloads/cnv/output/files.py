@@ -6,15 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from multigpu.cluster.files import failures_named
 from multigpu.errors import several
+from multigpu.formats.names import file_name
 from multigpu.formats.sequences.indexed_fasta import IndexedFasta
+from multigpu.formats.tables import arrow
 from multigpu.report.page import Provenance
 from multigpu.workloads.cnv.options import CnvOutput
-from multigpu.workloads.cnv.output import qc, report, text_files, vcf
-from multigpu.workloads.cnv.output.by_sample import write_by_sample
+from multigpu.workloads.cnv.output import report, text_files, vcf
 from multigpu.workloads.cnv.output.folder import (
     BY_SAMPLE,
     MULTIQC,
@@ -25,8 +27,12 @@ from multigpu.workloads.cnv.output.folder import (
     publish,
 )
 from multigpu.workloads.cnv.request import CnvRequest
+from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction
 from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples.genomes import genome_named, genome_of_regions
+
+MOST_SCORE = 1000  # in BED
+KINDS = {"del": -1, "dup": 1}
 
 
 def write_files(
@@ -45,8 +51,8 @@ def write_files(
     with failures_named(outputs.output):
         source = vcf.VcfSource(request.command_line, genome)
         write_tables(result, folder, request.genome, source if outputs.vcf else None)
-        (folder / QC).write_bytes(qc.tsv(result.qc))
-        (folder / MULTIQC).write_bytes(qc.multiqc(result.qc))
+        (folder / QC).write_bytes(text_files.qc_tsv(result.qc))
+        (folder / MULTIQC).write_bytes(text_files.qc_multiqc(result.qc))
         if outputs.per_sample:
             (folder / BY_SAMPLE).mkdir()
             write_by_sample(result, folder / BY_SAMPLE, source if outputs.vcf else None)
@@ -70,10 +76,7 @@ def write_files(
 
 
 def write_tables(
-    result: CnvResult,
-    folder: Path,
-    genome: str | None,
-    source: vcf.VcfSource | None,
+    result: CnvResult, folder: Path, genome: str | None, source: vcf.VcfSource | None
 ) -> None:
     """Write all files of the calls: tables, BED, SEG, VCF with its index, the IGV session.
 
@@ -106,3 +109,37 @@ def _write_text(path: Path, text: Iterable[bytes | text_files.Text]) -> None:
         file.writelines(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def write_by_sample(result: CnvResult, folder: Path, source: vcf.VcfSource | None) -> None:
+    """Write NAME.vcf.gz with its index, NAME.del.bed and NAME.dup.bed of each sample to a folder.
+
+    source  None: no VCF is wanted
+    """
+    names = list(map(file_name, result.samples))
+    if source is not None:
+        vcf.write_sample_vcfs(result, folder, names, source)
+    table, cnvs = _bed(result), result.called
+    signs = direction(cnvs.copy_number, result.options)
+    for number, name in enumerate(names):
+        for kind, sign in KINDS.items():
+            rows = np.flatnonzero((cnvs.sample == number) & (signs == sign))
+            with (folder / f"{name}.{kind}.bed").open("wb") as file:
+                file.writelines(text_files.tsv(table.take(arrow.numbers(rows))))
+
+
+def _bed(result: CnvResult) -> pa.Table:
+    """Return the CNVs as columns of BED; the fifth is a whole number, or missing."""
+    cnvs = result.called
+    scores = np.nan_to_num(np.rint(cnvs.quality), nan=-1).clip(max=MOST_SCORE).astype(int)
+    return arrow.table(
+        [
+            ("#chrom", arrow.named(cnvs.chrom, result.regions.names)),
+            ("start", cnvs.start),
+            ("end", cnvs.end),
+            ("copy_number", arrow.named(*class_labels(cnvs.shown, result.options.classes))),
+            ("quality", arrow.strings([str(k) if k >= 0 else "." for k in scores.tolist()])),
+            ("regions", cnvs.rows),
+            ("genes", arrow.strings([",".join(names) or "." for names in result.genes(cnvs)])),
+        ]
+    )

@@ -11,8 +11,16 @@ from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
 from multigpu.run.command import number_of
 from multigpu.run.declarations import declared
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.output import report_figures
-from multigpu.workloads.cnv.output.sample_figures import FARTHEST, SamplePlots
+from multigpu.workloads.cnv.output.figures import (
+    COLOURS,
+    FARTHEST,
+    SamplePlots,
+    cohort_figure,
+    genes,
+    labels,
+    places,
+    value_name,
+)
 from multigpu.workloads.cnv.records import Floats
 from multigpu.workloads.cnv.results.copy_numbers import direction
 from multigpu.workloads.cnv.results.result import CnvResult
@@ -93,17 +101,14 @@ def _changed(options: CnvOptions, counting: Mapping[str, Any]) -> Iterator[tuple
 def _sections(result: CnvResult) -> Iterator[Section]:
     yield from _findings(result)
     plots = SamplePlots(result)
-    signed = report_figures.value_name(result.options)
+    signed = value_name(result.options)
     if plots.shown:
-        text = PLOTS.format(signed, FARTHEST, report_figures.COLOURS)
+        text = PLOTS.format(signed, FARTHEST, COLOURS)
         others = [("Without a plot", ", ".join(result.samples[k] for k in plots.others))]
-        figures = [*plots.figures()]
-        yield Section(title="Samples along the genome", text=text, figures=figures, facts=others)
-    title, text = (
-        f"{signed[0].upper()}{signed[1:]} over the genome",
-        HEAT.format(report_figures.COLOURS),
-    )
-    yield Section(title=title, text=text, figures=[report_figures.cohort_figure(result)])
+        drawn = [*plots.figures()]
+        yield Section(title="Samples along the genome", text=text, figures=drawn, facts=others)
+    title = f"{signed[0].upper()}{signed[1:]} over the genome"
+    yield Section(title=title, text=HEAT.format(COLOURS), figures=[cohort_figure(result)])
     yield Section(title="Quality of samples", text=_outliers(result), table=_samples(result))
 
 
@@ -141,9 +146,6 @@ def _criteria(options: CnvOptions) -> str:
     )
 
 
-# ---- tables -----------------------------------------------------------------------------------
-
-
 def _number(name: str, unit: str = "") -> Column:
     return Column(name, unit, is_number=True)
 
@@ -154,14 +156,14 @@ def _calls(result: CnvResult) -> Section:
     has_quality = not np.isnan(every.quality).all()
     key, most = (every.quality, "the best quality") if has_quality else (every.rows, "most regions")
     rows = np.sort(np.argsort(-key, kind="stable")[:TABLE_ROWS])
-    cnvs, signed = every.take(rows), report_figures.value_name(result.options)
+    cnvs, signed = every.take(rows), value_name(result.options)
     frequency, compared = result.frequency[rows], (result.usual[rows] > 0).sum(axis=1)
     kind = direction(cnvs.copy_number, result.options) + 1
     columns: dict[Column, Sequence[object]] = {
-        Column("place", "from 1, inclusive"): report_figures.places(cnvs, result),
+        Column("place", "from 1, inclusive"): places(cnvs, result),
         Column("sample"): [result.samples[k] for k in cnvs.sample.tolist()],
         Column("change"): [("loss", "", "gain")[k] for k in kind.tolist()],
-        Column("copies"): report_figures.labels(cnvs, result),
+        Column("copies"): labels(cnvs, result),
         _number("size", "bases"): (cnvs.end - cnvs.start).tolist(),
         _number("regions"): cnvs.rows.tolist(),
         _number("mean", signed): _words(cnvs.mean),
@@ -171,7 +173,7 @@ def _calls(result: CnvResult) -> Section:
         Column("filter"): [
             ", ".join(result.failed_filters(row)) or "PASS" for row in rows[:, None]
         ],
-        Column("genes"): report_figures.genes(cnvs, result, LISTED_GENES),
+        Column("genes"): genes(cnvs, result, LISTED_GENES),
     }
     text = ROWS.format(len(cnvs), total, most) if total > len(cnvs) else ""
     return Section(title="CNVs", text=text, table=_table("cnvs", columns))

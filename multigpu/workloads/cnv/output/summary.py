@@ -37,13 +37,15 @@ def write_cnv_summary(
         summary_entries=partial(_entries, job, result, request),
     )
     facts = summary(finished, folder, "folder", started)
-    facts["output"]["bytes"] = _written_bytes(folder, request.cases.is_alignments)
+    names = (*FILES, *([COUNTS] if request.cases.is_alignments else []))
+    files = [Path(folder) / name for name in names]
+    inside = [path for place in files if place.is_dir() for path in place.rglob("*")]
+    facts["output"]["bytes"] = sum(_file_bytes(path) or 0 for path in (*files, *inside))
     with compressed_output(path) as file:
         file.write(json.dumps(facts, indent=2).encode() + b"\n")
 
 
 def _entries(job: Job, result: CnvResult, request: CnvRequest) -> dict[str, Any]:
-    """Return the input, the samples and the results, as JSON."""
     names = (*result.samples, *result.controls)
 
     def by_name(values: Sequence[Any]) -> dict[str, Any]:  # the cases come first
@@ -82,10 +84,3 @@ def _file_bytes(path: Path) -> int | None:
     with suppress(OSError):
         return path.stat().st_size if path.is_file() else None
     return None
-
-
-def _written_bytes(folder: str, with_counts: bool) -> int:
-    """Return the size of the files that a run has written."""
-    files = [Path(folder) / name for name in (*FILES, *([COUNTS] if with_counts else []))]
-    inside = [path for place in files if place.is_dir() for path in place.rglob("*")]
-    return sum(_file_bytes(path) or 0 for path in (*files, *inside))

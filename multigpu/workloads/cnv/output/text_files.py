@@ -1,8 +1,9 @@
-"""Text files of the calls: tab-separated tables, BED, SEG and a session of the browser IGV."""
+"""Text files: tables of calls and of quality, BED, SEG, a session of the browser IGV, MultiQC."""
 
+import json
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 
 from multigpu.formats.tables import arrow
 from multigpu.workloads.cnv.results.copy_numbers import class_labels, direction
+from multigpu.workloads.cnv.results.qc import FEWEST_SAMPLES, QcTable
 from multigpu.workloads.cnv.results.result import CnvResult
 
 CELLS = 1 << 18  # joined at a time: far below 2 GiB, which is the most Arrow joins
@@ -96,3 +98,30 @@ def igv_session(genome: str | None, tracks: Sequence[str] = TRACKS) -> bytes:
     ET.indent(session)
     text: bytes = ET.tostring(session, "utf-8", xml_declaration=True)
     return text + b"\n"
+
+
+def qc_tsv(table: QcTable) -> bytes:
+    """Return a header and a line for every sample."""
+    fine = "no" if len(table) >= FEWEST_SAMPLES else None  # fewer are not compared
+    rows = [{**row, "outlier": row["outlier"] or fine} for row in table.records()]
+    lines = [rows[0], *(map(_qc_text, row.values()) for row in rows)]
+    return "".join("\t".join(line) + "\n" for line in lines).encode()
+
+
+def qc_multiqc(table: QcTable) -> bytes:
+    """Return a section of a report of MultiQC, as JSON: a table of the samples."""
+    rows = [{k: x for k, x in row.items() if x is not None} for row in table.records()]
+    section = {
+        "id": "multigpu_cnv",
+        "section_name": "Copy numbers",
+        "description": "Samples of multigpu cnv: reads, noise, calls and sex.",
+        "plot_type": "table",
+        "pconfig": {"id": "multigpu_cnv_table", "title": "multigpu: copy numbers"},
+        "data": {row.pop("sample"): row for row in rows},
+    }
+    return json.dumps(section, indent=1).encode() + b"\n"
+
+
+def _qc_text(value: Any) -> str:
+    whole = isinstance(value, float) and value.is_integer()
+    return "NA" if value is None else f"{value:.0f}" if whole else str(value)

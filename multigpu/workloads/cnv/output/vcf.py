@@ -72,14 +72,10 @@ def check_names(contigs: Sequence[str]) -> None:
 
 
 class VcfSource(NamedTuple):
-    """Origin of a VCF file.
+    """Origin of a VCF file."""
 
-    command  that decides on the records, for the header
-    genome   for the bases before the CNVs; None: they are N
-    """
-
-    command: str = ""
-    genome: IndexedFasta | None = None
+    command: str = ""  # that decides on the records, for the header
+    genome: IndexedFasta | None = None  # for the bases before the CNVs; None: they are N
 
 
 def write_vcf(result: CnvResult, path: Path, source: VcfSource = VcfSource()) -> None:  # noqa: B008
@@ -128,7 +124,6 @@ class _VcfRecords:
         self.first = np.array([rows[0] for rows in self.groups], np.intp)
 
     def header(self, samples: Sequence[str]) -> bytes:
-        """Return the header of a file with these samples."""
         reference = self.genome.path if self.genome else ""
         told = [("multigpuCommand", self.source.command), ("reference", reference)]
         lines = [f"##{name}={printable(value)}" for name, value in told if value]
@@ -141,7 +136,6 @@ class _VcfRecords:
         return "\n".join([head, *lines, *contigs, "\t".join([*COLUMNS, *samples]), ""]).encode()
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the line of each record, with the cells of all samples."""
         for head, info, rows, cells in self._records():
             yield self._line(head, info, rows, cells)
 

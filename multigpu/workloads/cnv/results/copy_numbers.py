@@ -26,8 +26,7 @@ def is_beyond_threshold(segments: SegmentTable, options: CnvOptions) -> Mask:
 def is_large(segments: SegmentTable, options: CnvOptions) -> Mask:
     """Return which segments have as many regions and bases as a CNV must have."""
     length = segments.end - segments.start
-    found: Mask = (segments.rows >= options.min_width) & (length >= options.min_length)
-    return found
+    return np.asarray((segments.rows >= options.min_width) & (length >= options.min_length))
 
 
 def is_cnv(segments: SegmentTable, options: CnvOptions) -> Mask:

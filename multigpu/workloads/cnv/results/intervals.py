@@ -14,8 +14,7 @@ PAIRS_AT_A_TIME = 1 << 18  # CNVs and regions that are compared together: they f
 def rows_of_spans(first: Rows, lengths: Rows) -> Rows:
     """Return the rows of all spans, one span after the other."""
     before = np.cumsum(lengths) - lengths
-    rows: Rows = np.arange(int(lengths.sum())) + np.repeat(first - before, lengths)
-    return rows
+    return np.asarray(np.arange(int(lengths.sum())) + np.repeat(first - before, lengths))
 
 
 def union(first: Rows, stop: Rows, breaks: Mask | None = None) -> Spans:
@@ -59,8 +58,7 @@ def cut(segments: SegmentTable, breaks: Mask, start: Rows, end: Rows) -> Segment
 
 def touch(first: Rows, stop: Rows, others: Spans) -> Mask:
     """Return which spans share a row with one of the others; these ascend and do not overlap."""
-    found: Mask = np.searchsorted(others[1], first, "right") < np.searchsorted(others[0], stop)
-    return found
+    return np.asarray(np.searchsorted(others[1], first, "right") < np.searchsorted(others[0], stop))
 
 
 def subtract(first: Rows, stop: Rows, others: Spans) -> tuple[Rows, Rows, Rows]:

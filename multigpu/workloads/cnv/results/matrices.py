@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 4 << 20  # of the widest matrix with a column for every sample
 
+Names = Sequence[str]
 DIMENSIONS = {
     "normalized": ("region", "sample"),
     "sini": ("region", "sample"),
@@ -43,13 +44,7 @@ def chunk_rows(samples: int) -> int:
     return 1 << max(6, (CHUNK_BYTES // (8 * samples)).bit_length() - 1)
 
 
-def create(
-    path: Path,
-    regions: Regions,
-    samples: Sequence[str],
-    classes: Sequence[str],
-    kept: Sequence[str],
-) -> None:
+def create(path: Path, regions: Regions, samples: Names, classes: Names, kept: Names) -> None:
     """Create a store with coordinates, and matrices whose rows are still to be written."""
     import zarr
 
@@ -77,7 +72,7 @@ def create(
 
 
 def _coordinates(
-    regions: Regions, samples: Sequence[str], classes: Sequence[str]
+    regions: Regions, samples: Names, classes: Names
 ) -> dict[str, tuple[str, NDArray[Any]]]:
     text = np.dtypes.StringDType()
     return {
@@ -124,7 +119,6 @@ def write_rest(path: Path, pieces: Pieces) -> None:
 
 
 def joined(pieces: Sequence[tuple[int, Matrices]]) -> Matrices:
-    """Return the matrices of all chromosomes, joined."""
     ordered = [rows for _, rows in sorted(pieces, key=lambda piece: piece[0])]
     names_kept = ordered[0] if ordered else {}
     return {name: np.concatenate([rows[name] for rows in ordered]) for name in names_kept}
@@ -138,9 +132,7 @@ def _put(path: Path, first: int, matrices: Matrices) -> None:
         array[first : first + len(values)] = values
 
 
-def dataset(
-    matrices: Matrices, regions: Regions, samples: Sequence[str], classes: Sequence[str]
-) -> "xr.Dataset":
+def dataset(matrices: Matrices, regions: Regions, samples: Names, classes: Names) -> "xr.Dataset":
     """Return the matrices in memory, with their coordinates."""
     import xarray as xr
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -82,8 +82,6 @@ class CnvResult:
             f" {len(self.samples):,} samples × {len(self.regions):,} regions>"
         )
 
-    # ---- tables, as they are written ----------------------------------------------------------
-
     @property
     def cnvs(self) -> "pa.Table":
         """Segments that are CNVs: the columns of `segmentation`, and regions length frequency.
@@ -107,7 +105,7 @@ class CnvResult:
     @property
     def segmentation(self) -> "pa.Table":
         """All segments: chrom start end sample median mean copy_number [genes]."""
-        return self._segmentation_table()
+        return self._segment_table(self.segments)
 
     @property
     def fractional(self) -> "dict[str, pa.Table]":
@@ -129,7 +127,7 @@ class CnvResult:
         makers: dict[str, Callable[..., pa.Table]] = {
             "cnvs": self._cnv_table,
             "cnv_regions": partial(self._region_table, self.called_regions),
-            "segmentation": self._segmentation_table,
+            "segmentation": partial(self._segment_table, self.segments),
         }
         fractional = {}
         if self.options.fractional is not None:
@@ -140,17 +138,10 @@ class CnvResult:
 
     def _cnv_table(self, fractional: bool = False) -> "pa.Table":
         cnvs = self.called
-        table = self._segment_table(cnvs, fractional)
         more = {"regions": cnvs.rows, "length": cnvs.end - cnvs.start, "frequency": self.frequency}
         if self.options.is_hmm:
             more["quality"] = np.round(cnvs.quality, 1)
-        for name, values in more.items():
-            table = table.append_column(name, arrow.numbers(values))
-        return self._with_genes(table, self.rows_of(cnvs))
-
-    def _segmentation_table(self, fractional: bool = False) -> "pa.Table":
-        table = self._segment_table(self.segments, fractional)
-        return self._with_genes(table, self.rows_of(self.segments))
+        return self._segment_table(cnvs, fractional, more)
 
     def _with_genes(self, table: "pa.Table", spans: Spans) -> "pa.Table":
         """Return a table with the names of the regions in each row's span, where there are any."""
@@ -173,22 +164,24 @@ class CnvResult:
         names, borders = self.regions.genes, zip(*(rows.tolist() for rows in spans), strict=True)
         return [[*filter(None, dict.fromkeys(names[first:stop]))] for first, stop in borders]
 
-    def _segment_table(self, segments: SegmentTable, fractional: bool = False) -> "pa.Table":
+    def _segment_table(
+        self, segments: SegmentTable, fractional: bool = False, more: Any = ()
+    ) -> "pa.Table":
         if fractional:
             labels = fractional_labels(segments.fractional, self.options)
         else:
             labels = class_labels(segments.shown, self.options.classes)
-        return arrow.table(
-            [
-                ("chrom", arrow.named(segments.chrom, self.regions.names)),
-                ("start", segments.start),
-                ("end", segments.end),
-                ("sample", arrow.named(segments.sample, self.samples)),
-                ("median", segments.median),
-                ("mean", segments.mean),
-                ("copy_number", arrow.named(*labels)),
-            ]
-        )
+        columns = {
+            "chrom": arrow.named(segments.chrom, self.regions.names),
+            "start": segments.start,
+            "end": segments.end,
+            "sample": arrow.named(segments.sample, self.samples),
+            "median": segments.median,
+            "mean": segments.mean,
+            "copy_number": arrow.named(*labels),
+            **dict(more),
+        }
+        return self._with_genes(arrow.table(columns.items()), self.rows_of(segments))
 
     def _region_table(self, regions: RegionTable, fractional: bool = False) -> "pa.Table":
         if fractional:
@@ -210,8 +203,6 @@ class CnvResult:
         places = self.regions.chrom.astype(np.int64) * room + self.regions.start
         first, stop = (np.searchsorted(places, each) for each in genome_positions(regions, room))
         return self._with_genes(table, (first, stop))
-
-    # ---- facts about the calls ----------------------------------------------------------------
 
     @cached_property
     def first_rows(self) -> Rows:
@@ -258,8 +249,6 @@ class CnvResult:
         }
         return [name for name, fail in fails.items() if fail]
 
-
-# ---- tables of all chromosomes ----------------------------------------------------------------
 
 SPECIAL = {"X": 1, "Y": 2, "M": 3, "MT": 3}  # R's order of the chromosomes that have no number
 

@@ -20,17 +20,12 @@ Intervals = tuple[tuple[int, int], ...]  # (start, end) in bases
 
 @dataclass(frozen=True)
 class Genome:
-    """A genome, with IGV's name for it.
-
-    others   its other names
-    par      pseudoautosomal regions of X, of which everybody has two copies
-    lengths  of its chromosomes 1, 2, …, X and Y in bases; not of M, which has two in hg19
-    """
+    """A genome, with IGV's name for it."""
 
     name: str
-    others: tuple[str, ...]
-    par: Intervals
-    lengths: tuple[int, ...]
+    others: tuple[str, ...]  # its other names
+    par: Intervals  # pseudoautosomal regions of X, of which everybody has two copies
+    lengths: tuple[int, ...]  # bases of 1, 2, …, X and Y; M has two lengths in hg19
 
     def by_name(self) -> dict[str, int]:
         """Return the length of every chromosome, by its name without `chr`."""

@@ -19,7 +19,7 @@ from multigpu.formats.tables.counts_zarr import CountsStore, is_store
 from multigpu.formats.tables.file_lists import COUNTS, ListedFile, list_files
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.options import estimate_count_bytes
-from multigpu.workloads.cnv.samples.genes import name_regions
+from multigpu.workloads.cnv.samples.filters import name_regions
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.options import CountOptions
 
@@ -29,19 +29,15 @@ COUNTING = [name for name in CountOptions().parameters() if name != "compat_r"]
 
 @dataclass(frozen=True, eq=False)
 class CohortInput:
-    """Cases or controls: counts in memory, which have no path, files of counts, or alignments.
-
-    names, sexes   of the samples, one for each file; none: as files and options say, and not known
-    read_length    bases of a read, by which depths become counts
-    is_alignments  whether the files are BAM and CRAM, one a sample
-    """
+    """Cases or controls: counts in memory, which have no path, files of counts, or alignments."""
 
     paths: tuple[str, ...] = ()
     counts: Counts | None = None
+    # Names and sexes of the samples, one for each file; none: as files and options say, not known.
     names: tuple[str, ...] = ()
     sexes: tuple[str, ...] = ()
-    read_length: int | None = None
-    is_alignments: bool = False
+    read_length: int | None = None  # bases of a read, by which depths become counts
+    is_alignments: bool = False  # whether the files are BAM and CRAM, one a sample
 
     @property
     def name(self) -> str:

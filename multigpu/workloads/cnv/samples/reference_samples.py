@@ -13,12 +13,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.hmm import SampleModel
+from multigpu.formats.alignments.regions import Regions
+from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_zarr import CountsStore
 from multigpu.kernels.hmm import cpu as hmm
-from multigpu.kernels.hmm.types import LEAST_DISPERSION, MOST_LISTED, NORMAL_MAD, SHRINKAGE
+from multigpu.kernels.hmm.types import (
+    LEAST_DISPERSION,
+    MOST_LISTED,
+    NORMAL_MAD,
+    SHRINKAGE,
+    SampleModel,
+)
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.plan import CnvSpan
 from multigpu.workloads.cnv.records import Copies, Floats, Indices, Mask, Rows
+from multigpu.workloads.cnv.samples.cohort import Cohort
+from multigpu.workloads.cnv.samples.sex import FEMALE, MALE, cohort_coverage, is_sex_chromosome
 
 MOST_BLOCKS = 20_000  # of regions, by which samples are compared
 BLOCK_ROWS = 8  # regions in a block at most: sums are less noisy
@@ -33,33 +43,27 @@ MOST_UNLIKE = -2.0  # below all correlations: a sample is no reference of its ow
 CLIP = 2.0  # standard deviations by which a region counts in correlations at most
 LEAST_SPREAD = 0.05  # of the logarithms of depths
 OFFSET = 0.02  # of depths, before logarithms are taken
+NEAREST, OF_A_SEX = 24, 12  # samples for each case; those of either sex at least, for X and Y
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReferenceSamples:
     """Facts from the autosomes about the columns of the counts, cases and then controls.
 
-    cases       number of columns that are cases
-    count       reference samples of each; fewer on a chromosome that fewer samples have
-    nearest     int32[columns, references]: those it may be compared with, the most alike first
-                and itself last
-    sizes       float64[columns]: depth, 1 in the mean
-    depths      middle and spread of the logarithms of regions' depths: of their counts by sizes
     correlation float64[columns]: mean of those with a column's reference samples
-    dispersion  that of a usual region
-    noise       float64[columns]: factor on the dispersion, at least 1
-    watched     int32[n]: columns whose spread tells how much a region varies
     """
 
-    cases: int
-    count: int
+    cases: int  # number of columns that are cases
+    count: int  # reference samples of each; fewer on a chromosome that fewer samples have
+    # int32[columns, references]: what it may be compared with, the most alike first, itself last
     nearest: Indices
-    sizes: Floats
+    sizes: Floats  # float64[columns]: depth, 1 in the mean
+    # Middle and spread of the logarithms of regions' depths: of their counts by sizes
     depths: tuple[float, float]
     correlation: Floats
-    dispersion: float
-    noise: Floats
-    watched: Indices
+    dispersion: float  # that of a usual region
+    noise: Floats  # float64[columns]: factor on the dispersion, at least 1
+    watched: Indices  # int32[n]: columns whose spread tells how much a region varies
 
     @classmethod
     def of(cls, sampled: NDArray[Any], cases: int, options: CnvOptions) -> Self:
@@ -116,10 +120,7 @@ class ReferenceSamples:
         middle = np.median(deviations, axis=0)
         noise = (NORMAL_MAD * np.median(np.abs(deviations - middle), axis=0)) ** 2
         return replace(
-            self,
-            dispersion=dispersion,
-            sizes=self.sizes * off,
-            noise=np.maximum(noise, 1.0),
+            self, dispersion=dispersion, sizes=self.sizes * off, noise=np.maximum(noise, 1.0)
         )
 
     @property
@@ -237,3 +238,50 @@ def correlations(depths: Floats) -> Floats:
     alike = np.round(tracks.T @ tracks, DIGITS)
     np.fill_diagonal(alike, MOST_UNLIKE)
     return np.asarray(alike)
+
+
+def nearest_controls(
+    cases: Counts, store: CountsStore, cohort: Cohort, wanted: str | int
+) -> tuple[Counts, Cohort]:
+    """Return the samples of a kept cohort that vary most as the cases do, and what is known then.
+
+    cohort  the cases, and all samples of the store as their controls
+    wanted  number of reference samples: "auto", "all" (then these are all samples), or a number
+    """
+    number = len(store.samples) if wanted == "all" else NEAREST
+    number = max(number, 2 * wanted) if isinstance(wanted, int) else number
+    if number >= len(store.samples) or len(cases.regions) != len(store.regions):
+        return store.counts(), cohort
+    chosen = _nearest(cases, store, number)
+    names = tuple(store.samples[k] for k in chosen)
+    kept = [*range(len(cases.samples)), *(len(cases.samples) + k for k in chosen)]
+
+    ploidy = None if cohort.ploidy is None else tuple(cohort.ploidy[k] for k in kept)
+    sexes = tuple(cohort.sexes[k] for k in kept) if cohort.sexes else ()
+    return store.counts(chosen), replace(cohort, controls=names, ploidy=ploidy, sexes=sexes)
+
+
+def autosomal_correlations(regions: Regions, counts: NDArray[Any]) -> Floats:
+    """Return float64[columns, columns]: how alike columns vary; of all regions without autosomes.
+
+    counts  [regions, columns]
+    """
+    names = [not is_sex_chromosome(name) for name in regions.names]
+    is_autosomal = np.array(names, np.bool_)[regions.chrom]
+    counts = counts[is_autosomal] if is_autosomal.any() else counts
+    return correlations(counts / np.maximum(counts.mean(axis=0), LEAST_DEPTH))
+
+
+def _nearest(cases: Counts, store: CountsStore, number: int) -> list[int]:
+    """Return the numbers of samples of a store, ascending."""
+    rows, kept = store.read("subset"), np.ascontiguousarray(store.read("subset_counts").T)
+    regions = store.regions.take(rows)
+    alike = autosomal_correlations(regions, np.hstack([cases.values[rows], kept]))
+    coverage = cohort_coverage(Counts(regions, store.samples, kept), None, None)
+    sexes = np.array(coverage.sexes() if coverage else [""] * len(store.samples))
+    first, chosen = len(cases.samples), set[int]()
+    for nearest in np.argsort(-alike[:first, first:], axis=1, kind="stable"):
+        chosen.update(nearest[:number].tolist())
+        for sex in (MALE, FEMALE):
+            chosen.update(nearest[sexes[nearest] == sex][:OF_A_SEX].tolist())
+    return sorted(chosen)

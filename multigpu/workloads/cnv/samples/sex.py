@@ -34,16 +34,11 @@ ENOUGH = 0.1
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Coverage:
-    """Coverage of X and Y relative to the autosomes; NaN for samples without reads there.
+    """Coverage of X and Y relative to the autosomes; NaN for samples without reads there."""
 
-    x       float64[samples]
-    y       float64[samples]; None without Y
-    y_is_informative  whether Y can tell males from females
-    """
-
-    x: Floats
-    y: Floats | None = None
-    y_is_informative: bool = False
+    x: Floats  # float64[samples]
+    y: Floats | None = None  # float64[samples]; None without Y
+    y_is_informative: bool = False  # whether Y can tell males from females
 
     def sexes(self) -> tuple[str, ...]:
         """Return the sex of every sample; empty for one without reads.
@@ -129,7 +124,6 @@ def _y_coverage(counts: NDArray[Any], base: Floats) -> tuple[Floats, bool]:
 
 
 def is_sex_chromosome(name: str) -> bool:
-    """Return whether a chromosome is X or Y."""
     return name in (*X_NAMES, *Y_NAMES)
 
 

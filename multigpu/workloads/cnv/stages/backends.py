@@ -52,8 +52,6 @@ class KernelBackend:
         self.paths = partial(markov.paths, **how)
         self.log2_ratios = partial(markov.log2_ratios, **how)
 
-    # ---- arrays -------------------------------------------------------------------------------
-
     def active(self) -> AbstractContextManager[None]:
         """Return a context for a thread that computes."""
         return nullcontext()
@@ -135,21 +133,17 @@ class CudaBackend(KernelBackend):
         return there
 
     def put_or_keep(self, array: Any) -> Any:
-        """Return a copy on the GPU, or the array itself where it is there or is too large."""
         return self.put(array) if array.nbytes <= self._largest else array
 
     def get(self, array: Any) -> NDArray[Any]:
-        """Return a copy on the host."""
         return np.asarray(self._cupy.asnumpy(array))
 
     def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """Return an array on the GPU, or on the host where it would take much of the GPU."""
         if prod(shape) * np.dtype(dtype).itemsize <= self._largest:
             return self._cupy.empty(shape, dtype)
         return np.empty(shape, dtype)
 
     def assign(self, whole: Any, rows: slice, values: Any) -> None:
-        """Put values of the GPU into rows of an array of `empty`."""
         is_there = isinstance(whole, self._cupy.ndarray)
         whole[rows] = values if is_there else self.get(values)
 
@@ -164,11 +158,9 @@ class CudaBackend(KernelBackend):
         return self._pinned(size)
 
     def wait(self) -> None:
-        """Wait for this thread's stream."""
         self._cupy.cuda.get_current_stream().synchronize()
 
     def close(self) -> None:
-        """Give back the page-locked memory."""
         self._staging.close()
 
 

@@ -1,5 +1,7 @@
 """Last stage, on the host: from the segments of a chromosome to its calls."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -16,6 +18,7 @@ from multigpu.workloads.cnv.records import (
     Floats,
     Pieces,
     RegionTable,
+    Rows,
     SampleTracks,
     SegmentTable,
     Spans,
@@ -27,27 +30,30 @@ from multigpu.workloads.cnv.results.copy_numbers import (
     integer_copy_numbers,
     is_cnv,
 )
-from multigpu.workloads.cnv.results.intervals import cut, last_bases, union, union_in_bases
-from multigpu.workloads.cnv.stages.averages import inner_averages
+from multigpu.workloads.cnv.results.intervals import (
+    cut,
+    last_bases,
+    rows_of_spans,
+    union,
+    union_in_bases,
+)
 from multigpu.workloads.cnv.stages.chromosome import Chromosome, true_runs
-from multigpu.workloads.cnv.stages.genotypes import genotyped
-from multigpu.workloads.cnv.stages.model import model_options
+from multigpu.workloads.cnv.stages.cnmops import model_options
+from multigpu.workloads.cnv.stages.hmm import genotyped
 from multigpu.workloads.cnv.stages.normalize import zero_fractions
 from multigpu.workloads.cnv.stages.whole_chromosomes import whole_segments
+
+ROWS_AT_A_TIME = 1 << 10  # rows whose values a thread holds; a longer span comes alone
 
 
 @dataclass(frozen=True)
 class Call:
-    """Calls of every chromosome.
-
-    threads  for the model of the CNVs
-    regions  of the whole run
-    """
+    """Calls of every chromosome."""
 
     options: CnvOptions
     kept: KeptResults
-    threads: int
-    regions: int
+    threads: int  # for the model of the CNVs
+    regions: int  # of the whole run
     name: ClassVar[str] = "call"
 
     def run(self, chromosome: Chromosome) -> Chromosome:
@@ -56,8 +62,6 @@ class Call:
 
 
 class _Calls:
-    """Calls of one chromosome."""
-
     def __init__(self, stage: Call, chromosome: Chromosome) -> None:
         self.stage, self.options, self.kept = stage, stage.options, stage.kept
         self.chromosome, self.cases = chromosome, chromosome.cases
@@ -96,10 +100,7 @@ class _Calls:
         if self.chromosome.columns.coverages is not None:
             # Coverages are modelled, and counts are as they were given.
             counts = zero_fractions(counts, self.options, None)
-        values: Floats = counts * self.chromosome.scale[: self.cases]
-        return values
-
-    # ---- segments -----------------------------------------------------------------------------
+        return np.asarray(counts * self.chromosome.scale[: self.cases])
 
     def _called_segments(self) -> tuple[SegmentTable, Copies]:
         """Return the segments with all columns, and `CnvPart.classes`."""
@@ -115,7 +116,10 @@ class _Calls:
             found = self._model_averages(
                 cnmops_cpu, (unlike[0], unlike[1]), "cn_index", threads=self.stage.threads
             )
-            classes[:, self.places] = found[which]
+            if len(self.places) == self.all_cases:
+                classes = found[which]
+            else:
+                classes[:, self.places] = found[which]
         numbers = integer_copy_numbers(segments, classes, self.options)
         usual = self.chromosome.usual_copies_of(segments)
         called = replace(segments, copy_number=numbers, shown=self.shown[usual, numbers])
@@ -132,7 +136,11 @@ class _Calls:
         in_par = self.chromosome.span.is_in_par(*self._bases(spans))
         spans = self._on_one_side_of_par(spans, in_par)
         place = self.chromosome.start, self.chromosome.end, spans
-        how: dict[str, Any] = {"median": median, "overlapping": self.options.compat_r}
+        how: dict[str, Any] = {
+            "median": median,
+            "overlapping": self.options.compat_r,
+            "threads": self.stage.threads,
+        }
         averages = inner_averages(self._normalized, *place, **how)
         level = self.chromosome.level
         if level is not None:
@@ -178,8 +186,6 @@ class _Calls:
         end = last_bases(self.chromosome.end, *spans, self.options.compat_r)
         return self.chromosome.start[spans[0]], end
 
-    # ---- regions ------------------------------------------------------------------------------
-
     def _region_table(self, spans: Spans, fractional: Floats | None = None) -> RegionTable:
         """Return regions, given as rows, in which all samples have what is usual."""
         start, end = self._bases(spans)
@@ -220,8 +226,6 @@ class _Calls:
         usual = self.chromosome.usual_copies(*self._bases(regions))[:, self.places]
         found[:, self.places] = fractional_copy_numbers(sini, self.options, usual)
         return found
-
-    # ---- figures and matrices -----------------------------------------------------------------
 
     def _tracks(self) -> SampleTracks | None:
         """Return the values of all samples along the chromosome, where they are wanted."""
@@ -274,3 +278,70 @@ class _Calls:
         if values is not None:
             found[..., self.places if "sample" in dimensions else slice(None)] = values
         return found
+
+
+def inner_averages(
+    values: Callable[[Rows], Floats],
+    start: Rows,
+    end: Rows,
+    spans: Spans,
+    *,
+    median: bool = False,
+    overlapping: bool = False,
+    threads: int = 1,
+) -> Floats:
+    """Return [spans, columns]: the mean (or median) over the inner rows of each span.
+
+    values       returns [rows, columns] for some rows, so that not all are held at a time
+    spans        one at least
+    overlapping  whether rows count that only share a base with the span, as in R
+    """
+
+    def averages(first: Rows, stop: Rows) -> Floats:
+        if overlapping:
+            rows, lengths = overlapping_rows(start, end, first, stop)
+        else:
+            lengths = stop - first
+            rows = rows_of_spans(first, lengths)
+        rows, lengths = inner_rows(rows, lengths)
+        begins, every = np.cumsum(lengths) - lengths, values(rows)
+        if median:
+            parts = np.split(every, begins[1:])
+            return np.array([np.median(part, axis=0) for part in parts])
+        return np.asarray(np.add.reduceat(every, begins, axis=0) / lengths[:, None])
+
+    lengths = spans[1] - spans[0]
+    borders = np.flatnonzero(np.diff(np.cumsum(lengths) // ROWS_AT_A_TIME)) + 1
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate([*pool.map(averages, *(np.split(x, borders) for x in spans))])
+
+
+def overlapping_rows(start: Rows, end: Rows, first: Rows, stop: Rows) -> tuple[Rows, Rows]:
+    """Return the rows whose regions share a base with each span, and their number for each span.
+
+    R takes these, which are more than the span's own rows where regions overlap each other.
+    `start` is ascending.
+    """
+    lowest, highest = start[first], end[stop - 1]
+    begin, earlier = first.copy(), np.arange(len(first))
+    while len(earlier):  # spans that may begin yet a row before
+        earlier = earlier[begin[earlier] > 0]
+        earlier = earlier[end[begin[earlier] - 1] > lowest[earlier]]
+        begin[earlier] -= 1
+    lengths = np.maximum(np.searchsorted(start, highest), stop) - begin
+    span = np.repeat(np.arange(len(first)), lengths)
+    rows = rows_of_spans(begin, lengths)
+    shared = (start[rows] < highest[span]) & (end[rows] > lowest[span])
+    return rows[shared], np.bincount(span[shared], minlength=len(first))
+
+
+def inner_rows(rows: Rows, lengths: Rows) -> tuple[Rows, Rows]:
+    """Return the rows without the first and last of each span that has more than two.
+
+    Those two may lie on a border of the CNV.
+    """
+    ends = np.cumsum(lengths)
+    many = lengths > 2
+    kept = np.ones(len(rows), np.bool_)
+    kept[(ends - lengths)[many]] = kept[ends[many] - 1] = False
+    return rows[kept], lengths - 2 * many

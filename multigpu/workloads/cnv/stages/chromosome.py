@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
-from multigpu.kernels.hmm import ExpectedCounts, SampleModel
+from multigpu.kernels.hmm.types import ExpectedCounts, SampleModel
 from multigpu.workloads.cnv.plan import CnvSpan, Shape
 from multigpu.workloads.cnv.records import (
     CnvPart,
@@ -35,21 +35,16 @@ class NotComparable(UsageError):
 class Columns:
     """Columns of the counts: cases, then controls.
 
-    names      of the samples
-    cases      number of columns that are cases
-    totals     float64[columns]: reads of each on all chromosomes
-    factors    float64[chromosomes, columns]: size factors, where the client has found them
-    coverages  float64[columns]: coverages, where these are modelled (--norm 2)
     references reference samples of all columns, where they are used; also for some of the columns
-    whole      chromosomes and arms of cases that are changed as a whole, by chromosome's block
     """
 
-    names: tuple[str, ...]
-    cases: int
-    totals: Floats
-    factors: Floats | None
-    coverages: Floats | None
+    names: tuple[str, ...]  # of the samples
+    cases: int  # number of columns that are cases
+    totals: Floats  # float64[columns]: reads of each on all chromosomes
+    factors: Floats | None  # float64[chromosomes, columns]: size factors of the client
+    coverages: Floats | None  # float64[columns]: coverages, where these are modelled (--norm 2)
     references: ReferenceSamples | None = None
+    # Chromosomes and arms of cases that are changed as a whole, by chromosome's block
     whole: Mapping[int, Sequence[WholeChange]] = field(default_factory=dict)
 
     def take(self, chosen: Sequence[int]) -> Self:
@@ -67,59 +62,35 @@ class Columns:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Chromosome:
-    """A chromosome, and what the stages have found of it so far.
+    """A chromosome, and what the stages have found so far: nothing where it has no samples."""
 
-    From the input:
-
-    counts      int32 or float64[regions, columns] of the samples that are compared
-    start, end  int64[regions], in bases
-    columns     what is known of the compared samples
-    places      int32[cases]: numbers of the compared cases among all
-    copies      int8[all cases]: usual copies outside of `span.par`; 0 where a case is not compared
-
-    On a device:
-
-    divisor     factor by which pieces are smaller, on a device with little memory
-    piece_rows  regions that are on the device at a time
-    on_device   the counts there, where they fit in one piece; else those of the host
-    modelled    results of the model by name, there
-
-    From the stages; without samples they stay as they are:
-
-    scale       float64[columns]: size factors
-    level       float64[regions]: level of the controls, or of a single sample; None in a cohort
-    expected    counts that samples should have, where these have reference samples
-    common      regions where a change is common
-    states      int8[regions, cases]: likeliest states of the hidden Markov model
-    segments    of all cases; the last stage calls them
-    robust      segments of I/NI, where robust regions are wanted
-    matrices    results of the model by name, on the host
-    left_out    why the samples are not compared, as in `NotComparable`; empty where they are
-    part        the calls
-    """
-
+    # From the input.
     span: CnvSpan
-    counts: NDArray[Any]
-    start: Rows
+    counts: NDArray[Any]  # int32 or float64[regions, columns] of the samples that are compared
+    start: Rows  # int64[regions], in bases
     end: Rows
-    columns: Columns
-    places: Indices
-    copies: Copies
-    divisor: int = 1
-    piece_rows: int = 0
-    on_device: Any = None
-    modelled: dict[str, Any] = field(default_factory=dict)
-    scale: Floats = field(default_factory=lambda: np.empty(0))
-    level: Any = None
-    expected: ExpectedCounts | None = None
-    common: CommonRegions = field(default_factory=CommonRegions)
-    states: States | None = None
-    segments: SegmentTable = field(default_factory=SegmentTable.empty)
-    robust: SegmentTable = field(default_factory=SegmentTable.empty)
-    matrices: Matrices = field(default_factory=dict)
+    columns: Columns  # what is known of the compared samples
+    places: Indices  # int32[cases]: numbers of the compared cases among all
+    copies: Copies  # int8[all cases]: usual copies outside of `span.par`; 0: not compared
+
+    # On a device.
+    divisor: int = 1  # factor by which pieces are smaller, on a device with little memory
+    piece_rows: int = 0  # regions that are on the device at a time
+    on_device: Any = None  # the counts there, where they fit in one piece; else those of the host
+    modelled: dict[str, Any] = field(default_factory=dict)  # results of the model by name, there
+
+    # From the stages.
+    scale: Floats = field(default_factory=lambda: np.empty(0))  # float64[columns]: size factors
+    level: Any = None  # float64[regions]: that of the controls, or of a single sample; or None
+    expected: ExpectedCounts | None = None  # with reference samples: what samples should have
+    common: CommonRegions = field(default_factory=CommonRegions)  # where a change is common
+    states: States | None = None  # int8[regions, cases]: likeliest of the hidden Markov model
+    segments: SegmentTable = field(default_factory=SegmentTable.empty)  # of all cases, uncalled
+    robust: SegmentTable = field(default_factory=SegmentTable.empty)  # of I/NI, if wanted
+    matrices: Matrices = field(default_factory=dict)  # results of the model by name, on the host
     notes: tuple[str, ...] = ()
-    left_out: str = ""
-    part: CnvPart | None = None
+    left_out: str = ""  # why the samples are not compared, as in `NotComparable`
+    part: CnvPart | None = None  # the calls
 
     @classmethod
     def load(
@@ -164,7 +135,6 @@ class Chromosome:
 
     @property
     def shape(self) -> Shape:
-        """Shape of the counts."""
         regions, columns = self.counts.shape
         return Shape(regions, columns, self.cases, self.counts.itemsize)
 

@@ -16,9 +16,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.hmm import ExpectedCounts, SampleModel
 from multigpu.kernels.hmm.levels import likeliest_copies, likelihoods
-from multigpu.kernels.hmm.types import LEAST_DISPERSION, LEAST_MEAN, NORMAL_MAD
+from multigpu.kernels.hmm.types import (
+    LEAST_DISPERSION,
+    LEAST_MEAN,
+    NORMAL_MAD,
+    ExpectedCounts,
+    SampleModel,
+)
 from multigpu.workloads.cnv.records import Copies, Floats, Mask, Rows
 from multigpu.workloads.cnv.samples.reference_samples import LEAST_SPREAD
 

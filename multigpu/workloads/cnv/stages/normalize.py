@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
-from multigpu.kernels.normalization import ChromosomeError, Normalization, NormalizationError
 from multigpu.kernels.normalization import cpu as normalization
-from multigpu.kernels.normalization.types import groups
+from multigpu.kernels.normalization.types import (
+    ChromosomeError,
+    Normalization,
+    NormalizationError,
+    groups,
+)
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.plan import CnvSpan
 from multigpu.workloads.cnv.records import Floats
@@ -83,9 +87,6 @@ def normalization_options(options: CnvOptions, ploidy: tuple[int, ...] | None) -
         size_factor_quantile=options.size_factor_quantile,
         ploidy=ploidy,
     )
-
-
-# ---- all chromosomes at once, on the client ---------------------------------------------------
 
 
 def size_factors_of_genome(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.kernels.hmm import USUAL
+from multigpu.kernels.hmm.types import USUAL
 from multigpu.workloads.cnv.plan import CnvSpan
 from multigpu.workloads.cnv.records import Floats, Rows, SegmentTable, States
 from multigpu.workloads.cnv.results.intervals import cut, last_bases
@@ -22,18 +22,12 @@ CENTROMERE = 1_000_000  # bases without regions between two arms at least
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeChange:
-    """A chromosome or an arm that a case has more or less of.
+    """A chromosome or an arm that a case has more or less of."""
 
-    case    its number
-    rows    of the chromosome
-    share   of the reads that are usual there
-    depth   the same of all of the chromosome
-    """
-
-    case: int
-    rows: slice
-    share: float
-    depth: float
+    case: int  # its number
+    rows: slice  # of the chromosome
+    share: float  # of the reads that are usual there
+    depth: float  # the same of all of the chromosome
 
 
 def unusual_chromosomes(

@@ -8,16 +8,9 @@ from emulation import emulated
 from emulation.device import Gpu
 from support.rotation_cases import ORIGIN, SPACING, assert_same, random_field, random_ligands
 
-from multigpu.kernels.rotation import (
-    EulerRotations,
-    Ligands,
-    PoseSearch,
-    Shifts,
-    memory,
-    near_uniform,
-    thinning,
-)
-from multigpu.kernels.rotation.whole_box import reference
+from multigpu.kernels.rotation import memory, reference, thinning
+from multigpu.kernels.rotation.rotations import EulerRotations, Shifts, near_uniform
+from multigpu.kernels.rotation.types import Ligands, PoseSearch
 
 pytestmark = [
     pytest.mark.emulated,
