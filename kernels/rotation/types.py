@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal, Self
+from typing import Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -272,6 +272,33 @@ class Placements(_Found):
         """
         ahead = accumulate(bodies, initial=0)
         return cls.chained([part.moved(k) for k, part in zip(ahead, parts, strict=False)])
+
+
+class PoseFinder(Protocol):
+    """The `PoseSearcher` of a backend, for one field and one set of poses."""
+
+    def best(self, ligands: Ligands, span: range | None = None) -> Poses:
+        """Return the best poses of each ligand in a span of poses; None: of all poses."""
+
+
+class BandFinder(Protocol):
+    """The `BandSearcher` of a backend, for one field, one set of poses and the width of a band."""
+
+    def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
+        """Return the poses of each ligand that score at most `width` less than its best pose.
+
+        ligand_of: int64[bodies], ascending: the ligand of each body; its bodies share one band
+
+        The best first (of equals the lower body, then the lower pose), without those closer than
+        `min_rmsd` to one that was taken, of whichever body, and no more than `top` of a ligand.
+        """
+
+
+class PoseRefiner(Protocol):
+    """The `Refiner` of a backend, for one field."""
+
+    def refine(self, bodies: Ligands, found: Placements) -> Placements:
+        """Return the placements moved uphill to a local maximum of the score, in their order."""
 
 
 def atoms_of(ligands: Ligands, poses: Poses | Placements) -> Indices:

@@ -63,6 +63,7 @@ class BandSearcher:
         self.rotations = list(in_order(search))
 
     def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
+        """Return the poses of each ligand, as `BandFinder.best` says."""
         borders = np.flatnonzero(np.diff(ligand_of, prepend=-1, append=-2))
         found = [
             LigandBlocks(self, bodies[begin:end]).best().moved(begin)

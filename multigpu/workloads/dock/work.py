@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from multigpu.cluster.engine.workload import Place, Session
 from multigpu.formats.molecules.reference_poses import ReferencePose
 from multigpu.kernels.rotation.thinning import thin
-from multigpu.kernels.rotation.types import Field, Ligands, Placements, Poses, PoseSearch
+from multigpu.kernels.rotation.types import (
+    BandFinder,
+    Field,
+    Ligands,
+    Placements,
+    PoseFinder,
+    PoseRefiner,
+    Poses,
+    PoseSearch,
+)
 from multigpu.run.fitness import Expected, require
 from multigpu.workloads.dock.ligands import LigandLoader, LoadedLigands, lacks_hydrogens
 from multigpu.workloads.dock.parts import DockedLigands, DockPart, SearchedPoses
@@ -108,12 +117,13 @@ class DockSession(Session[DockSpan, DockPart]):
         self.workload = workload
         field, search, whole = workload.field, workload.search, workload.whole
         self._search: Callable[[DockChunk], Poses]
-        self._refiner: Any = None
+        self._refiner: PoseRefiner | None = None
         if whole is None:
-            finder = _kernels(place, "").PoseSearcher(field, search)
+            finder: PoseFinder = _kernels(place, "").PoseSearcher(field, search)
             self._search = lambda chunk: finder.best(chunk.bodies, range(*chunk.span.poses))
         else:
-            band = _kernels(place, "whole_box.").BandSearcher(field, search, whole.width)
+            boxes = _kernels(place, "whole_box.")
+            band: BandFinder = boxes.BandSearcher(field, search, whole.width)
             self._search = lambda chunk: band.best(chunk.bodies, chunk.ligand_of)
             if whole.refined:
                 self._refiner = _kernels(place, "refine.").Refiner(field)
