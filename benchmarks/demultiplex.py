@@ -189,7 +189,6 @@ class Demultiplexing:
                 "--pairs", "files", "--sample-sheet", str(self.files.sheet),
                 "--max-mismatches", "1", "--matched", f"{folder}/{{sample}}.{{mate}}{end}",
                 "--unmatched", f"{folder}/unknown.{{mate}}{end}",
-                "--gpus", "0" if self.bench.gpu else "none",
             )
         )  # fmt: skip
 

@@ -22,17 +22,15 @@ READ, SAMPLE, START, ERRORS, OTHER_START, OTHER_ERRORS, SHARED = range(7)  # col
 
 
 class Barcodes(NamedTuple):
-    """Barcodes of the samples, each distinct one once.
+    """Barcodes of the samples. What is compared lies sample by sample, so that no index is read.
 
-    which       int64[samples]: the barcode of each sample
-    lengths     int64[n]
-    mismatches  uint8[longest, 16, n]: 1 where the barcode does not match this set of bases at this
-                position
+    lengths     uint8[samples]
+    mismatches  uint8[longest, 16, samples]: 1 where the barcode does not match this set of bases at
+                this position
     most        int64[samples]: mismatches that a read of the sample may have
     """
 
-    which: NDArray[np.int64]
-    lengths: NDArray[np.int64]
+    lengths: NDArray[np.uint8]
     mismatches: NDArray[np.uint8]
     most: NDArray[np.int64]
 
@@ -42,17 +40,14 @@ class Barcodes(NamedTuple):
 
         strict  whether a letter of a read must be a subset of the barcode's, not only share a base
         """
-        distinct = sorted(set(given))
-        number = {barcode: i for i, barcode in enumerate(distinct)}
-        lengths = np.array([len(barcode) for barcode in distinct], np.int64)
+        lengths = np.array(list(map(len, given)), np.uint8)
         found = np.arange(16)
-        mismatches = np.zeros((int(lengths.max()), 16, len(distinct)), np.uint8)
-        for i, barcode in enumerate(distinct):
+        mismatches = np.zeros((int(lengths.max()), 16, len(given)), np.uint8)
+        for s, barcode in enumerate(given):
             sets = bases.encode(np.frombuffer(barcode, np.uint8))[:, None]
             differs = (found & ~sets) != 0 if strict else (found & sets) == 0
-            mismatches[: len(barcode), :, i] = differs | (found == 0)
-        which = np.array([number[barcode] for barcode in given], np.int64)
-        return cls(which, lengths, mismatches, most)
+            mismatches[: len(barcode), :, s] = differs | (found == 0)
+        return cls(lengths, mismatches, most)
 
 
 class BarcodeWindows(NamedTuple):
@@ -79,35 +74,36 @@ def assign(
     samples with so few, whatever is allowed. A barcode that is nowhere whole in its window has as
     many errors as bases.
     """
-    most = max(len(each.lengths) for each in barcodes)
-    errors, starts = np.empty((3, most), np.uint8), np.empty((2, most), np.int64)
-    return find_rows(partial(_assign, windows, barcodes, delta, errors, starts), columns=7)
+    samples = len(barcodes[0].lengths)
+    errors, starts = np.empty((3, samples), np.uint8), np.empty((2, samples), np.int64)
+    total = np.empty(samples, np.uint16)
+    return find_rows(partial(_assign, windows, barcodes, delta, errors, starts, total), columns=7)
 
 
 @jit_no_alloc
-def _assign(windows: Any, barcodes: Any, delta: Any, errors: Any, starts: Any, rows: Any) -> Any:
+def _assign(
+    windows: Any, barcodes: Any, delta: Any, errors: Any, starts: Any, total: Any, rows: Any
+) -> Any:
     """See `assign`. Return the number of rows, of which there may be more than have room."""
-    (one, other), count = barcodes, 0
+    (one, other), samples, count = barcodes, total.shape[0], 0
     for read in range(windows[0].begins.shape[0]):
         _compare(windows[0], read, one, errors[2], errors[0], starts[0])
         _compare(windows[1], read, other, errors[2], errors[1], starts[1])
-        fewest = 2 * LONGEST
-        for s in range(one.which.shape[0]):
-            fewest = min(fewest, errors[0, one.which[s]] + errors[1, other.which[s]])
-        shared, first = 0, count
-        for s in range(one.which.shape[0]):
-            b, c = one.which[s], other.which[s]
-            if errors[0, b] + errors[1, c] < fewest + delta:
-                shared += 1
-                if errors[0, b] <= one.most[s] and errors[1, c] <= other.most[s]:
-                    if count < rows.shape[0]:
-                        rows[count, READ], rows[count, SAMPLE] = read, s
-                        rows[count, START], rows[count, ERRORS] = starts[0, b], errors[0, b]
-                        rows[count, OTHER_START] = starts[1, c]
-                        rows[count, OTHER_ERRORS] = errors[1, c]
-                    count += 1
-        for row in range(first, min(count, rows.shape[0])):
-            rows[row, SHARED] = shared
+        fewest, shared = np.uint16(2 * LONGEST), 0
+        for s in range(samples):
+            total[s] = np.uint16(errors[0, s]) + np.uint16(errors[1, s])
+            fewest = min(fewest, total[s])
+        limit = fewest + delta
+        for s in range(samples):
+            shared += total[s] < limit
+        for s in range(samples):
+            if total[s] < limit and errors[0, s] <= one.most[s] and errors[1, s] <= other.most[s]:
+                if count < rows.shape[0]:
+                    rows[count, READ], rows[count, SAMPLE], rows[count, SHARED] = read, s, shared
+                    rows[count, START], rows[count, ERRORS] = starts[0, s], errors[0, s]
+                    rows[count, OTHER_START] = starts[1, s]
+                    rows[count, OTHER_ERRORS] = errors[1, s]
+                count += 1
     return count
 
 
@@ -115,17 +111,22 @@ def _assign(windows: Any, barcodes: Any, delta: Any, errors: Any, starts: Any, r
 def _compare(windows: Any, read: Any, barcodes: Any, here: Any, errors: Any, starts: Any) -> None:
     """Count the errors of each barcode at its best place in a window, the first of several."""
     lengths, mismatches = barcodes.lengths, barcodes.mismatches
-    begin, end = windows.begins[read], windows.ends[read]
-    count, shortest = lengths.shape[0], mismatches.shape[0]
+    begin, bases_there = windows.begins[read], windows.ends[read] - windows.begins[read]
+    count, longest = lengths.shape[0], mismatches.shape[0]
+    shortest = longest
     for b in range(count):
         errors[b], starts[b] = lengths[b], 0
         shortest = min(shortest, lengths[b])
-    for start in range(min(windows.places, end - begin - shortest + 1)):
+    for start in range(min(windows.places, bases_there - shortest + 1)):
         here[:] = 0
-        for i in range(min(mismatches.shape[0], end - begin - start)):
+        for i in range(min(longest, bases_there - start)):
             row = mismatches[i, bases.LETTER_SETS[windows.letters[begin + start + i]]]
             for b in range(count):
                 here[b] += row[b]
+        if start == 0 and longest <= bases_there:  # nearly always: without a branch for each
+            for b in range(count):
+                errors[b] = min(errors[b], here[b])
+            continue
         for b in range(count):
-            if start + lengths[b] <= end - begin and here[b] < errors[b]:
+            if start + lengths[b] <= bases_there and here[b] < errors[b]:
                 errors[b], starts[b] = here[b], start

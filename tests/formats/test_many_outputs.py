@@ -40,11 +40,19 @@ def write(folder: Path, name: str, cuts: int) -> list[bytes]:
     [("", bytes), (".gz", gzip.decompress)],
 )
 def test_files__do_not_depend_on_the_pieces(
-    tmp_path: Path, suffix: str, decompress: Callable[[bytes], bytes]
+    tmp_path: Path,
+    suffix: str,
+    decompress: Callable[[bytes], bytes],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = write(tmp_path, "f{}" + suffix, 1)
     assert list(map(decompress, found)) == CONTENTS
     assert write(tmp_path, "f{}" + suffix, 37) == found  # those of before are replaced
+    monkeypatch.setattr(many_outputs, "TASK_BYTES", many_outputs.BLOCK)  # several threads a piece
+    for held in (0, 4 * 100_000):
+        monkeypatch.setattr(many_outputs, "HELD_BYTES", held)
+        assert write(tmp_path, "f{}" + suffix, 2) == found
+        assert write(tmp_path, "f{}" + suffix, 37) == found
 
 
 @pytest.fixture

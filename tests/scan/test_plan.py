@@ -10,6 +10,7 @@ from support.stored import expand
 
 from multigpu.cluster.engine.plan import Capacity
 from multigpu.errors import UsageError
+from multigpu.formats.sequences.pairs import PairedSource
 from multigpu.formats.sequences.signatures import Joined, Signatures
 from multigpu.formats.storage.input_paths import plain_bytes
 from multigpu.formats.storage.sources import Source
@@ -43,6 +44,12 @@ def plan(here: Capacity, source: Source = MUCH, **run: Any) -> ScanPlan:
 def test_chunks_are_larger_where_each_costs_more(here: Capacity, chunk: int) -> None:
     assert plan(here).chunk_bytes == chunk
     assert plan(here, max_chunk_bytes=4_000_000).chunk_bytes == 4_000_000
+
+
+def test_chunks_of_pairs_are_smaller_on_cpus() -> None:
+    here, pairs = Capacity(FREE, 4, 4, gpu=False, in_process=True), PairedSource(MUCH, MUCH)
+    assert plan(here, pairs).chunk_bytes == 16 << 20
+    assert plan(replace(here, gpu=True), pairs).chunk_bytes == 48 << 20
 
 
 def test_cpu_needs_no_more_than_a_small_input() -> None:

@@ -9,7 +9,7 @@ import os
 import struct
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from io import FileIO
@@ -22,13 +22,13 @@ from multigpu.formats.storage.decompress import BGZF_END
 
 BLOCK = 0xFF00  # bytes of content, as bgzip has them
 BGZF_HEADER = struct.Struct("<4BI2B4H")
-BGZF_FOOTER = struct.Struct("<2I")
+GZIP_HEADER, GZIP_FOOTER = 10, 8  # bytes around deflated data
 FAST = 1  # level of igzip: the next one takes as long and gains nothing on reads
-TASK_BYTES = 16 * BLOCK  # that a thread compresses before another may take its turn
+TASK_BYTES = 16 * BLOCK  # that one thread compresses; of more each helps
+HELD_BYTES = 64 << 20  # of all files, before they are compressed: files are opened less often
 BATCHES_AHEAD = 2  # calls of `write` whose content waits for a thread
 
 Piece = tuple[int, memoryview]  # number of a file, and what is appended to it
-Content = bytes | memoryview | Future[bytes]
 
 
 @contextmanager
@@ -71,24 +71,25 @@ def _publish(scratch: Path, paths: Sequence[str]) -> None:
 class ManyOutputs:
     """Files in a scratch folder, named by their numbers, that content is appended to.
 
-    Threads write, each its share of the files, while the caller goes on. A file is open while it
-    is written to: there may be more than a process may have open.
+    Threads compress and write, each its share of the files, while the caller goes on. A file is
+    open while it is written to: there may be more than a process may have open.
     """
 
     def __init__(self, scratch: Path, paths: Sequence[str], compressed: bool) -> None:
         self._scratch, self._paths, self._compressed = scratch, paths, compressed
         threads = len(os.sched_getaffinity(0))
-        self._compressors = ThreadPoolExecutor(threads, "compress")
         # One thread each: so the pieces of a file keep their order.
         self._writers = [ThreadPoolExecutor(1, "output") for _ in range(threads)]
+        self._helpers = ThreadPoolExecutor(threads, "compress")  # for large pieces
         self._batches: deque[list[Future[None]]] = deque()  # that are being written
-        self._waiting: dict[int, bytes] = {}  # content of a file, less than a block
+        self._held: list[list[bytes | memoryview]] = [[] for _ in paths]  # content of each file
+        self._least = min(TASK_BYTES, HELD_BYTES // max(1, len(paths)))  # bytes to compress
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pool in (*self._writers, self._compressors):
+        for pool in (*self._writers, self._helpers):
             pool.shutdown(cancel_futures=True)
 
     def write(self, pieces: Iterable[Piece]) -> None:
@@ -96,44 +97,25 @@ class ManyOutputs:
 
         Raises Failure for one that cannot be written, from a later call or from `finish`, too.
         """
-        if self._compressed:
-            self._write_blocks(pieces)
-        else:
-            self._append({number: [piece] for number, piece in pieces})
+        self._submit(pieces, final=False)
+        self._wait(BATCHES_AHEAD)
 
     def finish(self) -> None:
         """Write what is held back, and wait; files without content are made, too."""
-        rest = [(number, memoryview(content)) for number, content in self._waiting.items()]
-        self._waiting = {}
-        self._write_blocks(rest, final=True)
-        end = [BGZF_END] if self._compressed else []
-        self._append(dict.fromkeys(range(len(self._paths)), end))
+        self._submit([(number, memoryview(b"")) for number in range(len(self._paths))], final=True)
         self._wait(0)
 
-    def _write_blocks(self, pieces: Iterable[Piece], final: bool = False) -> None:
-        """Compress and append whole blocks, or, at the end, all that there is."""
-        contents: dict[int, list[Content]] = {}
-        for number, piece in pieces:
-            before = self._waiting.pop(number, b"")
-            content = memoryview(b"".join([before, piece])) if before else piece
-            stop = len(content) if final else len(content) // BLOCK * BLOCK
-            if stop < len(content):
-                self._waiting[number] = bytes(content[stop:])
-            contents[number] = [
-                self._compressors.submit(_compress, content[at : min(stop, at + TASK_BYTES)])
-                for at in range(0, stop, TASK_BYTES)
-            ]
-        self._append(contents)
-
-    def _append(self, contents: Mapping[int, Sequence[Content]]) -> None:
-        """Let the threads append to files."""
+    def _submit(self, pieces: Iterable[Piece], final: bool) -> None:
+        """Give each thread the pieces of its files: few tasks, as each holds the interpreter."""
+        shares: dict[int, list[Piece]] = {}
+        for piece in pieces:
+            shares.setdefault(piece[0] % len(self._writers), []).append(piece)
         self._batches.append(
             [
-                self._writers[number % len(self._writers)].submit(self._append_to, number, pieces)
-                for number, pieces in contents.items()
+                self._writers[which].submit(self._append, share, final)
+                for which, share in shares.items()
             ]
         )
-        self._wait(BATCHES_AHEAD)
 
     def _wait(self, batches: int) -> None:
         """Wait until no more than so many batches are being written."""
@@ -141,13 +123,31 @@ class ManyOutputs:
             for task in self._batches.popleft():
                 task.result()
 
-    def _append_to(self, number: int, pieces: Sequence[Content]) -> None:
-        path = str(self._scratch / str(number))
-        with failures_named(self._paths[number]), FileIO(path, "a") as file:
-            for piece in pieces:
-                left = memoryview(piece.result() if isinstance(piece, Future) else piece)
-                while left:
-                    left = left[file.write(left) :]
+    def _append(self, share: Sequence[Piece], final: bool) -> None:
+        for number, piece in share:
+            contents = self._blocks(number, piece, final) if self._compressed else [piece]
+            if not (contents or final):
+                continue
+            path = str(self._scratch / str(number))
+            with failures_named(self._paths[number]), FileIO(path, "a") as file:
+                for content in contents:
+                    left = memoryview(content)
+                    while left:
+                        left = left[file.write(left) :]
+
+    def _blocks(self, number: int, piece: memoryview, final: bool) -> Sequence[bytes | memoryview]:
+        """Return whole blocks of a file, compressed, once there are some; at the end all."""
+        held = self._held[number]
+        held.append(piece)
+        if not final and sum(map(len, held)) < self._least:
+            held[-1] = bytes(piece)
+            return []
+        content = memoryview(b"".join(held))
+        stop = len(content) if final else len(content) // BLOCK * BLOCK
+        self._held[number] = [bytes(content[stop:])]
+        parts = [content[at : min(stop, at + TASK_BYTES)] for at in range(0, stop, TASK_BYTES)]
+        run = self._helpers.map if len(parts) > 1 else map
+        return [*run(_compress, parts), *[BGZF_END] * final]
 
 
 def _compress(content: memoryview) -> bytes:
@@ -157,13 +157,14 @@ def _compress(content: memoryview) -> bytes:
 
 
 def _bgzf_block(content: memoryview) -> bytes:
-    from isal import igzip_lib, isal_zlib
+    from isal import igzip_lib
 
-    data = igzip_lib.compress(content, FAST, igzip_lib.COMP_DEFLATE)
-    size = BGZF_HEADER.size + len(data) + BGZF_FOOTER.size
-    if size > 1 << 16:  # what cannot be compressed is stored
+    # One call makes the checksum, too: each gives the interpreter away, and waits for it.
+    data = igzip_lib.compress(content, FAST, igzip_lib.COMP_GZIP)
+    data, footer = data[GZIP_HEADER:-GZIP_FOOTER], data[-GZIP_FOOTER:]
+    if BGZF_HEADER.size + len(data) + GZIP_FOOTER > 1 << 16:  # what cannot be compressed is stored
         deflate = zlib.compressobj(0, zlib.DEFLATED, -15)
         data = deflate.compress(content) + deflate.flush()
-        size = BGZF_HEADER.size + len(data) + BGZF_FOOTER.size
+    size = BGZF_HEADER.size + len(data) + GZIP_FOOTER
     header = BGZF_HEADER.pack(31, 139, 8, 4, 0, 0, 255, 6, 0x4342, 2, size - 1)
-    return header + data + BGZF_FOOTER.pack(isal_zlib.crc32(content), len(content))
+    return b"".join([header, data, footer])

@@ -91,7 +91,7 @@ class BarcodeSearch(SignatureSearch):
             columns = ((START, ERRORS), (OTHER_START, OTHER_ERRORS))[: 1 + self._is_dual]
             for mate, (start, errors) in enumerate(rows[:, each].T for each in columns):
                 barcodes = self._barcodes[mate]
-                end = start + barcodes.lengths[barcodes.which[sample]]
+                end = start + barcodes.lengths[sample]
                 places.append((record + mate, start, end, errors))
         record, start, end, errors = np.concatenate(places, axis=1)
         pattern, tied = (np.tile(each, len(places)) for each in (sample, rows[:, SHARED]))

@@ -38,7 +38,8 @@ class Batch:
     signature      int32[n]    index into the names of the signatures
     start, end     int64[n]    on the sample, from 0, half open
     reverse        bool[n]     found on the strand -
-    score          float64[n]  finite; NaN where the samples have no quality
+    score          float64[n]  finite; NaN where samples have no quality, and for all if no output
+                               asks
     ambiguous      int32[n]    bases of the sample within the match that are not A, C, G, T or U
     errors         int32[n]    mismatches or edits; 0 in an exact scan
     sample_length  int64[n]    bases of the whole sample

@@ -50,6 +50,9 @@ CIRCLE_BASES = 2
 # A chunk on the only GPU of this process. With smaller ones its threads wait for each other, with
 # larger ones the GPU waits for the first.
 CHUNK_BYTES_ALONE = 48 << 20
+# Pairs on CPUs, whose text is copied several times: the C library gives larger memory back to the
+# system each time, which then clears every page again.
+CHUNK_BYTES_OF_PAIRS = 16 << 20
 # Of a file that a worker opens: threads that decompress hold the interpreter once for each.
 SERIES_BLOCK = 32 << 20
 # On several GPUs of this process, whose threads wait for each other at each chunk.
@@ -134,7 +137,7 @@ def plan_scan(
             f" {option('memory_fraction')},"
             " or scan with a part of the signatures at a time"
         )
-    best = _best_chunk_bytes(capacity)
+    best = _best_chunk_bytes(sources, capacity)
     chunk_bytes, lanes = largest_chunk(sources, cost, capacity, run, default=best)
     return ScanPlan(
         chunk_bytes=chunk_bytes,
@@ -169,10 +172,11 @@ def _host_cost(sources: Sequence[Source], lengths: NDArray[np.int64], options: S
     return Cost(BUFFER_SLACK * unit_bytes, int(fixed_bytes))
 
 
-def _best_chunk_bytes(capacity: Capacity) -> int:
+def _best_chunk_bytes(sources: Sequence[Source], capacity: Capacity) -> int:
     """Return the bytes of a chunk with which a scan of much input is fastest."""
     if not capacity.gpu:
-        return DEFAULT_CHUNK_BYTES
+        are_pairs = any(source.is_paired for source in sources)
+        return CHUNK_BYTES_OF_PAIRS if are_pairs else DEFAULT_CHUNK_BYTES
     if capacity.in_process and capacity.threads == capacity.lanes:
         return CHUNK_BYTES_ALONE
     dispatched = min(CHUNK_BYTES_DISPATCHED, LANE_BYTES_DISPATCHED // capacity.lanes)

@@ -170,8 +170,11 @@ class RowMaker:
     def _scores(self, pieces: Pieces, hits: Hits) -> NDArray[np.float64]:
         """Return the mean Phred score of the bases under each match: an exact sum, divided once.
 
-        NaN for records without qualities, and for a match without a base of the sample.
+        NaN for records without qualities, for a match without a base of the sample, and for all
+        where neither an output nor an option asks.
         """
+        if "score" not in self.needs and self._options.min_score is None:
+            return np.full(len(hits), np.nan)
         table, lengths = pieces.table[hits.record], hits.end - hits.start
         score, has = np.full(len(table), np.nan), table[:, QUALITY] >= 0
         if has.any():

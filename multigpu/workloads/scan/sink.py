@@ -11,8 +11,8 @@ from multigpu.formats.sequences.pieces import Text
 from multigpu.workloads.scan.batch import Batch
 
 Numbers = NDArray[np.int64]
-# Columns of `Batch`: names of samples, alignments also where no edits are searched, letters.
-ON_DEMAND = frozenset({"sample", "cigar", "bases"})
+# Columns of `Batch`: names of samples, scores, alignments where no edits are searched, letters.
+ON_DEMAND = frozenset({"sample", "score", "cigar", "bases"})
 T_co = TypeVar("T_co", covariant=True)
 
 

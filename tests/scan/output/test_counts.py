@@ -72,6 +72,8 @@ def test_counts__are_those_of_the_rows(main: Run, files: list[str], options: str
     table = expected(rows, totals, [f"s{i}" for i in range(10)])
     pd.testing.assert_frame_equal(found, table, rtol=0, atol=1.01e-4)
     assert found["matches"].sum() == len(rows)
+    assert main(*command, "--counts", "alone.tsv").status == 0
+    assert Path("alone.tsv").read_bytes() == Path("counts.tsv").read_bytes()
 
 
 def test_counts__have_zeros_for_an_empty_file(main: Run, files: list[str]) -> None:

@@ -99,6 +99,18 @@ def test_records__are_those_of_the_input_unchanged(
         assert files_in(tmp_path / "out") == expected(text)
 
 
+def test_records__are_those_of_rows_with_a_score(
+    split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str]
+) -> None:
+    assert split(store("reads", fastq()), "--min-score", "20", unmatched=None).status == 0
+    names = dict.fromkeys(NAMES, b"")
+    for read, record in zip(READS, records_of(fastq()), strict=True):
+        for name in {row[1] for row in answer([read]) if row[5] is not None and row[5] >= 20}:
+            names[name] += record
+    assert files_in(tmp_path / "out") == names
+    assert sum(map(len, names.values())) not in (0, sum(map(len, expected(fastq()).values())))
+
+
 def test_compressed_records__are_the_same_bytes_however_a_run_is_cut(
     split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str]
 ) -> None:

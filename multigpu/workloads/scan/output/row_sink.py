@@ -79,7 +79,7 @@ class RowSink(ABC, Generic[T]):
 
     @property
     def needs(self) -> frozenset[str]:
-        needs = {"sample", *self.columns}
+        needs = {"sample", "score", *self.columns}
         # Where signatures are aligned to samples MD has the letters of these.
         if "md" in needs and (self.format.name == "paf" or self.layouts == {"fasta"}):
             needs.add("bases")
@@ -128,7 +128,7 @@ class TextSink(RowSink[bytes]):
 class BatchSink:
     """An output that is no file: the rows as they are, for Python."""
 
-    name, needs = "columns", frozenset({"sample"})
+    name, needs = "columns", frozenset({"sample", "score"})
 
     def collect(self, found: Findings) -> Batch:
         return found.rows

@@ -72,7 +72,7 @@ class TallySink:
         # Barcodes may stand in the second read of a pair, or nowhere in a read.
         has_sheet = self.options.sample_sheet is not None
         has_errors = self.is_detailed and self.options.has_errors
-        return frozenset({"cigar"} if has_errors and not has_sheet else ())
+        return frozenset({"score", "cigar"} if has_errors and not has_sheet else {"score"})
 
     def collect(self, found: Findings) -> Tally:
         return tally_of(found, self.signatures, self.options, self.is_detailed)
