@@ -82,16 +82,12 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_samples__that_are_none_are_named(
-    refused: Refused, store: Store, tmp_path: Path, name: str
-) -> None:
+def test_no_samples__are_named(refused: Refused, store: Store, tmp_path: Path, name: str) -> None:
     store("text.fq", b"r1,ACGT\n")
     store("notes/reads.txt", READS)
     path = str(tmp_path / name)  # which an absolute name replaces
     assert refused(store("good.fq", READS), path) == f"{path}: {SAMPLES[name]}"
 
-
-# ---- compressed data --------------------------------------------------------------------------
 
 WHOLE = many(50)
 DAMAGED = {
@@ -126,13 +122,8 @@ def test_damaged_signatures__are_told_with_the_file(refused: Refused, store: Sto
     assert problem == f"{path}: gzip data ends early: the file is truncated"
 
 
-# ---- files that change ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("layout", ["fastq", "fasta"])
-def test_file_cut_between_records_while_it_is_read__is_told(
-    store: Store, signatures: str, layout: str
-) -> None:
+def test_file_cut_between_records__is_told(store: Store, signatures: str, layout: str) -> None:
     """What is left of it is a good file, so only its size tells that samples are missing."""
     record = {"fastq": b"@r\nACGT\n+\nIIII\n", "fasta": b">r\nACGT\n"}[layout]
     path = Path(store("cut.f", 1000 * record))

@@ -75,9 +75,6 @@ def table(names: str, rows: list[tuple[Any, ...]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(names.split(), rows, ids=[str(row[0]) for row in rows])
 
 
-# ---- -s a.fa b.fa -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -108,8 +105,6 @@ def test_samples__that_are_fasta_are_taken_where_the_order_is_clear(main: Run, w
     assert (ended.status, ended.err) == (0, "")
     assert len(ended.out.splitlines()) > 1
 
-
-# ---- notes ------------------------------------------------------------------------------------
 
 SWAPPED = "are samples and signatures swapped?"
 KINDS = "the signatures (reads.fq) are FASTQ and the samples (sig.fa) FASTA"
@@ -205,8 +200,6 @@ def test_names__in_notes_and_at_the_end_move_no_cursor(store: Store) -> None:
     assert "\x1b" not in ended.all_err
 
 
-# ---- files that are something else ------------------------------------------------------------
-
 SEQUENCE = "a sequence has to stand in a FASTA file: printf '>name\\nACGTN\\n' > sequence.fa"
 PROTEIN = (
     "{} is not a base (A C G T U or an IUPAC code); is this protein? Only DNA and RNA can be"
@@ -247,9 +240,7 @@ def test_sample__that_is_something_else_is_named_with_the_cure(
 
 
 @table("name problem", [*EVERYWHERE, *AS_SIGNATURES])
-def test_signatures__that_are_something_else_are_named_with_the_cure(
-    refused: Refused, name: str, problem: str
-) -> None:
+def test_signatures__of_another_kind_are_named(refused: Refused, name: str, problem: str) -> None:
     assert is_said(refused("reads.fq", signatures=name), f"{name}: {problem}")
 
 
@@ -259,8 +250,6 @@ def test_cures_of_lists__make_fasta() -> None:
         made = subprocess.run(cure, shell=True, input=text, stdout=-1, text=True, check=True)
         assert made.stdout == ">1\nACGT\n>2\nAC\n"
 
-
-# ---- commands that are refused ------------------------------------------------------------------
 
 SUFFIX = "files cannot be written: choose a name that"
 
@@ -301,9 +290,7 @@ def test_output__with_a_strange_name_is_written_in_the_format_that_is_asked_for(
     assert Path("hits.xlsx").read_bytes().startswith(b"sample\tsignature")
 
 
-def test_threads_of_numba__that_are_none_are_refused(
-    main: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_threads_of_numba__are_refused(main: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_NUM_THREADS", "0")
     ended = main("scan")
     assert (ended.status, "unset it" in ended.problem) == (2, True)

@@ -14,13 +14,8 @@ from multigpu.run.command import keep_inputs
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
 
 
-# ---- output -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("option", ["-o", "--summary"])
-def test_output__that_cannot_be_is_told_before_any_input_is_read(
-    main: Run, tmp_path: Path, option: str
-) -> None:
+def test_output__that_cannot_be_is_told_first(main: Run, tmp_path: Path, option: str) -> None:
     missing = tmp_path / "nowhere"
     for path, problem in (
         (missing / "hits.tsv", f"there is no directory {missing}"),
@@ -32,9 +27,7 @@ def test_output__that_cannot_be_is_told_before_any_input_is_read(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_output__that_was_there_stays_as_it_was(
-    main: Run, store: Store, signatures: str, tmp_path: Path
-) -> None:
+def test_output__stays_as_it_was(main: Run, store: Store, signatures: str, tmp_path: Path) -> None:
     bad, old = store("bad.fq", many(60, r30=BASE)), store("hits.tsv", b"old")
     before = sorted(tmp_path.iterdir())
     ended = main("scan", bad, "-s", signatures, "-o", old, "--gpus", "none")
@@ -116,8 +109,6 @@ def test_full_disk__is_told_before_the_run(
     assert not hits.exists()
 
 
-# ---- options ----------------------------------------------------------------------------------
-
 WRONG_OPTIONS = [
     ("--hits last", "'--hits': 'last' is not one of 'first', 'best', 'sites', 'all', 'top'"),
     ("--min-score nan", "--min-score is nan; it must be a number"),
@@ -158,9 +149,6 @@ def test_parquet__compressed_once_more_is_refused(
     assert list(tmp_path.glob("*hits*")) == []
 
 
-# ---- the scheduler ----------------------------------------------------------------------------
-
-
 @pytest.fixture
 def silent() -> Iterator[str]:
     """An address where somebody listens and never answers."""
@@ -176,9 +164,7 @@ def closed() -> str:
 
 
 @pytest.mark.parametrize("by_file", [False, True], ids=["address", "file"])
-def test_scheduler__that_is_not_there_is_told_in_time(
-    refused: Refused, store: Store, closed: str, by_file: bool
-) -> None:
+def test_no_scheduler__is_told(refused: Refused, store: Store, closed: str, by_file: bool) -> None:
     options = ("--scheduler", closed)
     if by_file:
         content = f'{{"type": "Scheduler", "address": "{closed}"}}'.encode()
@@ -189,9 +175,7 @@ def test_scheduler__that_is_not_there_is_told_in_time(
     assert problem.startswith(f"{options[1]}: no scheduler answered within 0.5 s")
 
 
-def test_scheduler__that_takes_the_connection_and_never_answers_is_told_in_time(
-    store: Store, signatures: str, silent: str
-) -> None:
+def test_scheduler__that_never_answers_is_told(store: Store, signatures: str, silent: str) -> None:
     """By the command, and from Python, which then ends."""
     samples, limit = store("good.fq", READS), 2 + SOON
     options = ("--scheduler", silent, "--connect-timeout", "0.5")
@@ -206,9 +190,7 @@ def test_scheduler__that_takes_the_connection_and_never_answers_is_told_in_time(
 @pytest.mark.parametrize(
     "content", [b"no JSON", b"[]", b'{"address": 7}', '{"address": "tcp://a:1"}'.encode("utf-16")]
 )
-def test_scheduler_file__that_is_no_json_is_told(
-    refused: Refused, store: Store, content: bytes
-) -> None:
+def test_scheduler_file__of_no_json_is_told(refused: Refused, store: Store, content: bytes) -> None:
     path = store("scheduler.json", content)
     problem = refused(store("good.fq", READS), options=("--scheduler-file", path))
     assert problem.startswith(f"{path}: ")

@@ -16,9 +16,7 @@ from support.program import ROOT, Ended, Run, program, run_python
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
 
 
-def test_program__tells_an_error_without_a_traceback(
-    store: Store, signatures: str, tmp_path: Path
-) -> None:
+def test_program__tells_an_error_in_one_line(store: Store, signatures: str, tmp_path: Path) -> None:
     path, output = store("bad.fq", many(60, r30=BASE)), tmp_path / "hits.tsv"
     ended = program(*SCAN, path, "-s", signatures, "-o", str(output), "--max-chunk-bytes", "100")
     assert (ended.status, ended.out) == (2, "")
@@ -32,9 +30,6 @@ def test_program__with_debug_shows_where_an_error_comes_from(store: Store, signa
     assert ended.status == 2
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[-1].startswith("multigpu: error: ")
-
-
-# ---- Ctrl-C -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +66,6 @@ def test_interrupt__ends_soon_says_one_line_and_leaves_nothing(
         130, [kept, "multigpu: error: interrupted"],
     )  # fmt: skip
     assert left(tmp_path) == [".hits.tsv.journal"]
-
-
-# ---- the files of a process ---------------------------------------------------------------------
 
 
 def in_shell(script: str, *arguments: str) -> Ended:
@@ -120,9 +112,7 @@ def test_standard_error__that_is_closed_is_no_reason_to_fail(small_scan: tuple[s
     assert (ended.status, ended.out, ended.err) == (2, "", "")
 
 
-def test_standard_files__that_are_all_closed_do_not_get_into_the_output(
-    small_scan: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_closed_files__stay_out_of_the_output(small_scan: tuple[str, ...], tmp_path: Path) -> None:
     output = tmp_path / "hits.tsv"
     ended = in_shell('"$@" <&- >&- 2>&-', *small_scan, "-o", str(output))
     assert ended.status == 0
@@ -138,9 +128,7 @@ def test_standard_error__that_is_full_is_no_reason_for_another_status() -> None:
     assert in_shell('"$@" 2>/dev/full', *SCAN, "absent.fq", "-s", "absent.fa").status == 2
 
 
-def test_working_folder__that_is_gone_is_no_reason_to_fail(
-    small_scan: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_working_folder__may_be_gone(small_scan: tuple[str, ...], tmp_path: Path) -> None:
     # Numba imports `coverage` where it is installed, as it is for tests only; it needs a folder.
     (tmp_path / "coverage.py").write_text("raise ImportError")
     (tmp_path / "gone").mkdir()
@@ -253,9 +241,7 @@ def hanging(where: str, *options: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("where", HANGS)
-def test_signal__ends_the_program_although_something_hangs(
-    where: str, number: signal.Signals
-) -> None:
+def test_signal__ends_the_program_where_something_hangs(where: str, number: signal.Signals) -> None:
     with hanging(where) as run:
         run.send_signal(number)
         assert run.wait(20) == 128 + number

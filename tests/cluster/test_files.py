@@ -73,9 +73,6 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-# ---- a new file -------------------------------------------------------------------------------
-
-
 def test_output__appears_only_when_complete(tmp_path: Path) -> None:
     path = tmp_path / "hits.tsv"
     with atomic_output(str(path)) as file:
@@ -125,9 +122,7 @@ def test_output__is_this_runs_until_it_has_its_name_or_is_gone(
 
 
 @pytest.mark.parametrize("left", [(), (LOCK,), (LOCK, files.NEW)])
-def test_output__takes_the_place_of_what_a_killed_run_left(
-    tmp_path: Path, left: tuple[str, ...]
-) -> None:
+def test_output__takes_the_place_of_what_a_run_left(tmp_path: Path, left: tuple[str, ...]) -> None:
     (tmp_path / ".hits.tsv.part").mkdir()
     for name in left:
         (tmp_path / ".hits.tsv.part" / name).write_bytes(b"much longer than what comes now")
@@ -168,9 +163,7 @@ KINDS = [
     # A file is looked into by who opens it.
     [(t, k) for t in ("part", "lock", "journal") for k in KINDS if t == "part" or k != "a file"],
 )
-def test_temporary_name__that_is_taken_by_something_else_is_refused_and_left(
-    tmp_path: Path, kind: str, taken: str
-) -> None:
+def test_temporary_name__that_is_taken_is_left(tmp_path: Path, kind: str, taken: str) -> None:
     """One rule for the folders of all outputs, the locks in them, and journals."""
     if kind == "another user's" and os.geteuid() != 0:
         pytest.skip("only root can give files away")
@@ -261,9 +254,7 @@ def test_output__may_have_the_longest_name_in_the_working_directory(
     assert (tmp_path / name).read_bytes() == b"x"
 
 
-def test_output__is_on_disk_before_it_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output__is_synced_before_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, fsync, replace = Mock(), os.fsync, Path.replace
     calls.fsync.side_effect, calls.replace.side_effect = fsync, replace
     monkeypatch.setattr(os, "fsync", calls.fsync)
@@ -273,21 +264,15 @@ def test_output__is_on_disk_before_it_has_its_name(
     assert [name for name, *_ in calls.mock_calls] == ["fsync", "replace", "fsync"]
 
 
-# ---- what cannot be written -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
         ("absent/hits.tsv", r"there is no directory .*/absent$"),
-        ("file/hits.tsv", r"there is no directory .*/file$"),
-        ("", r"it is a directory$"),
-        ("absent/", r"it is a directory$"),
-        ("n" * 256, r"file name too long$"),
-        ("zero\0byte", r".*embedded null "),
-        ("circle", r"."),
+        ("file/hits.tsv", r"there is no directory .*/file$"), ("", r"it is a directory$"),
+        ("absent/", r"it is a directory$"), ("n" * 256, r"file name too long$"),
+        ("zero\0byte", r".*embedded null "), ("circle", r"."),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("call", [check_output, lambda path: atomic_output(path).__enter__()])
 def test_check__refuses_what_cannot_become_a_file(
     tmp_path: Path, name: str, problem: str, call: Callable[[str], Any]
@@ -300,9 +285,7 @@ def test_check__refuses_what_cannot_become_a_file(
         call("")
 
 
-def test_check__refuses_a_file_without_permission(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check__refuses_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "hits.tsv").write_bytes(b"before")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write everything
     with pytest.raises(UsageError, match=r"hits\.tsv: cannot be written: permission denied"):
@@ -313,9 +296,6 @@ def test_check__accepts_what_can_be_written(tmp_path: Path) -> None:
     for path in (None, "-", "/dev/stdout", "/dev/null", f"{tmp_path}/new", "new"):
         check_output(path)
     assert list(tmp_path.iterdir()) == []
-
-
-# ---- disks that are full ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -358,9 +338,6 @@ def test_file_size_limit__is_a_failure_and_leaves_what_was_there(tmp_path: Path)
     assert len(list(tmp_path.iterdir())) == 1
 
 
-# ---- standard output, pipes and devices -------------------------------------------------------
-
-
 @pytest.mark.process
 @pytest.mark.parametrize("path", ["-", "/dev/stdout"])
 def test_stdout__follows_what_was_printed(path: str) -> None:
@@ -369,9 +346,7 @@ def test_stdout__follows_what_was_printed(path: str) -> None:
     assert done.stdout == b"first " + b"x" * 1000 + b" third\n"
 
 
-def test_stdout__after_an_exception_gets_no_more(
-    capfdbinary: pytest.CaptureFixture[bytes],
-) -> None:
+def test_stdout__after_an_exception_gets_no_more(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     with pytest.raises(Broken, match=r"half"):
         write_half(Path("/dev/stdout"), Broken)
     assert len(capfdbinary.readouterr().out) == 5_000_000
@@ -432,8 +407,6 @@ def test_sync__of_a_file_system_says_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         sync_file_system(tmp_path / "missing")
 
-
-# ---- scratch folders ---------------------------------------------------------------------------
 
 HOLDS_ONE = """
 import sys

@@ -90,9 +90,6 @@ def test_refused__inputs_of_other_types(given: Any) -> None:
         cnv([])
 
 
-# ---- tables in memory -----------------------------------------------------------------------
-
-
 def test_frames__of_pyarrow_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     counts, _ = cohort()

@@ -34,9 +34,7 @@ def common(
 
 @pytest.mark.parametrize("times", [0.01, 0.5, 1.5])
 @pytest.mark.parametrize("carriers", [7, 10, 14])
-def test_common__are_those_planted_with_the_counts_of_two_copies(
-    carriers: int, times: float
-) -> None:
+def test_common__are_those_planted_with_counts_of_two_copies(carriers: int, times: float) -> None:
     found, values = common([("chr1", 400, 440, range(carriers), times)])
     assert abs(found.rows.min() - 400) <= 1
     assert abs(found.rows.max() - 439) <= 1
@@ -64,9 +62,7 @@ def test_common__are_those_planted_with_the_counts_of_two_copies(
         ([("chr1", 400, 440, range(10), 0.5)], 20, slice(0, REGIONS)),
     ],
 )
-def test_none__where_few_are_changed_or_nothing_is_told(
-    events: Any, samples: int, zeros: slice | None
-) -> None:
+def test_none__with_few_changes_or_reads(events: Any, samples: int, zeros: slice | None) -> None:
     assert common(events, samples, zeros=zeros)[0].rows.tolist() == []
 
 

@@ -33,9 +33,7 @@ def regions_of(places: list[tuple[int, int, int]], prefix: str = "chr") -> Regio
 
 
 @given(steps=st.lists(st.sampled_from([0, 0, 0, 5]), min_size=1), count=st.integers(2, 4))
-def test_join__neighbours_from_the_first_on_and_never_over_a_gap(
-    steps: list[int], count: int
-) -> None:
+def test_join__neighbours_from_the_first_and_never_over_a_gap(steps: list[int], count: int) -> None:
     start = np.cumsum([0, *steps[:-1]]) + 10 * np.arange(len(steps))
     half = len(steps) // 2
     chrom = (np.arange(len(steps)) >= half).astype(np.int32) * (half > 0)
@@ -110,9 +108,7 @@ def test_run__is_that_on_a_table_of_these_regions(tmp_path: Path) -> None:
     assert plan.plan().shape.regions == len(fewer)
 
 
-def test_excluded__chromosomes_of_another_name_are_noted_and_nothing_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_excluded__chromosomes_of_another_name_are_noted(tmp_path: Path) -> None:
     counts, _ = cohort()
     regions, asked = counts.regions, request(counts, exclude=bed(tmp_path / "x", "2\t0\t9"))
     assert "has none of the chromosomes of the counts" in filter_regions(regions, asked).notes[-1]

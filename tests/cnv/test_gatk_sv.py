@@ -240,9 +240,7 @@ def test_command__writes_what_plain_runs_find(
         assert len(list(tabix.fetch("chr2", 0, 90_000))) > 0
 
 
-def test_sexes__are_told_by_whole_sums_where_x_is_short(
-    tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sexes__by_whole_sums(tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last sum has half of the bins of the others."""
     monkeypatch.chdir(tmp_path)
     lines = ["#Chr\tStart\tEnd\tA\tB\tC"]

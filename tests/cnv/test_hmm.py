@@ -15,9 +15,7 @@ STATES = st.lists(st.lists(st.integers(1, 3), min_size=8, max_size=8), min_size=
 
 
 @given(STATES, st.sets(st.integers(1, 7)), st.integers(0, 99))
-def test_segments__are_runs_of_equal_states_within_breaks(
-    rows: list[list[int]], places: set[int], seed: int
-) -> None:
+def test_segments__are_runs_of_states(rows: list[list[int]], places: set[int], seed: int) -> None:
     states: Any = np.array(rows, np.int8).T
     breaks = np.isin(np.arange(8), [*places])
     start = np.arange(8) * 10

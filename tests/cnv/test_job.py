@@ -30,9 +30,7 @@ def run(counts: Counts, options: CnvOptions = CnvOptions(), **more: Any) -> CnvR
 
 
 @pytest.mark.parametrize(("options", "least"), QUALITY, ids=["defaults of R", "thresholds"])
-def test_calls__find_what_was_planted(
-    options: CnvOptions, least: float, record_property: Any
-) -> None:
+def test_calls__find_planted(options: CnvOptions, least: float, record_property: Any) -> None:
     counts, truth = cohort(
         regions=20_000, samples=12, chromosomes=4, cnvs=120, min_length=8, coverage=400.0, seed=7
     )
@@ -114,9 +112,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("model", "cases", "controls", "problem"), REFUSED)
-def test_refused__tables_that_do_not_suit_the_model(
-    model: str, cases: int, controls: int, problem: str
-) -> None:
+def test_refused__unsuitable_tables(model: str, cases: int, controls: int, problem: str) -> None:
     counts, _ = cohort()
     some = some_samples(counts, list(range(cases)))
     others = some_samples(counts, list(range(controls))) if controls else None

@@ -41,9 +41,7 @@ def path(every: Counts, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("case", range(3))
-def test_controls__are_those_alike_and_some_of_each_sex(
-    case: int, every: Counts, path: str
-) -> None:
+def test_controls__are_alike_and_some_of_each_sex(case: int, every: Counts, path: str) -> None:
     store, cases = CountsStore(path), some(every, slice(BATCH + MEN + case, BATCH + MEN + case + 1))
     sexes = ("female", *("female",) * BATCH, *("male",) * MEN)
     about = replace(Cohort.of(cases, store), sexes=sexes, ploidy=tuple(range(1 + BATCH + MEN)))

@@ -109,9 +109,7 @@ def test_command__tells_where_sexes_leave_samples_out(tmp_path: Path, main: Run)
     assert [each["columns"] for each in json.loads(told)["chromosomes"]] == [6, 6, 3]
 
 
-def test_command__counts_no_alignments(
-    tmp_path: Path, main: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan__counts_nothing(tmp_path: Path, main: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CountJob, "counts", lambda _: pytest.fail("nothing is counted"))
     places = np.sort(np.random.default_rng(5).integers(0, 299_000, 100)).tolist()
     rows = [(0, place, 60, "10M", 0) for place in places]

@@ -57,9 +57,7 @@ def test_norm_0__leaves_counts_as_they_are() -> None:
 @given(
     st.sets(st.integers(0, 23), min_size=2), st.sampled_from([0, 4]), st.sampled_from([1, 5, 30])
 )
-def test_model__of_some_columns_has_references_among_them(
-    chosen: set[int], cases: int, count: int
-) -> None:
+def test_model__of_some_has_references_among_them(chosen: set[int], cases: int, count: int) -> None:
     found = references(of_batches(regions=60), cases, reference_samples=count)
     columns = tuple(sorted(chosen | {0, 23}))
     usual = tuple(1 if k % 2 else 2 for k in columns)

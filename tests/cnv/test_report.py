@@ -112,9 +112,7 @@ def test_report__has_one_colour_of_gains() -> None:
     assert heat["data"][0]["colorscale"][-1] == [1, "var(--red-deep)"]
 
 
-def test_heat_map__shows_the_strongest_segment_of_every_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_heat_map__shows_the_strongest_segment_of_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     heat = report_figures.bin_means(result())
     assert heat.values.shape == (6, len(heat.labels))
     assert len(set(heat.labels)) == len(heat.labels)
@@ -129,9 +127,6 @@ def test_heat_map__shows_the_strongest_segment_of_every_place(
     assert coarse.values[:, 4].tolist() == [
         max(row, key=abs) for row in heat.values[:, 715:930].tolist()
     ]
-
-
-# ---- names that could become markup -------------------------------------------------------------
 
 
 def named() -> CnvResult:

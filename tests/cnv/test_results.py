@@ -53,9 +53,7 @@ def test_union_in_bases__a_gap_divides_what_rows_join() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1), st.data())
-def test_overlapping_rows__are_those_that_touch_and_follow_each_other(
-    regions: list[tuple[int, int]], data: st.DataObject
-) -> None:
+def test_overlapping_rows__touch(regions: list[tuple[int, int]], data: st.DataObject) -> None:
     start, width = np.array(sorted(regions)).T
     end, rows = start + width, range(len(start))
     ends = st.tuples(st.sampled_from(rows), st.sampled_from(rows)).map(sorted)
@@ -92,9 +90,7 @@ def test_inner_averages__leave_regions_out_that_only_overlap_unless_it_is_asked_
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1), st.data())
-def test_reach__is_the_last_base_of_any_region(
-    regions: list[tuple[int, int]], data: st.DataObject
-) -> None:
+def test_reach__is_that_of_any_region(regions: list[tuple[int, int]], data: st.DataObject) -> None:
     start, width = np.array(sorted(regions)).T
     ends = st.tuples(st.integers(0, len(start) - 1), st.integers(0, len(start) - 1)).map(sorted)
     first, last = np.array(data.draw(st.lists(ends, min_size=1, max_size=4))).T
@@ -138,9 +134,7 @@ def test_integer_copy_numbers__beyond_a_threshold_there_is_a_change() -> None:
 
 
 @pytest.mark.parametrize(("compat_r", "expected"), [(False, (1, 3)), (True, (3, 1))])
-def test_neighbours__go_by_fold_change_and_in_r_by_place(
-    compat_r: bool, expected: tuple[int, int]
-) -> None:
+def test_neighbours__by_fold_change_or_place(compat_r: bool, expected: tuple[int, int]) -> None:
     options = CnvOptions(
         fold_changes=(4, 1.5, 1, 0.5, 0.025),
         classes=("CN8", "CN3", "CN2", "CN1", "CN0"),

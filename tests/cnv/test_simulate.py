@@ -26,9 +26,7 @@ def made(**changes: Any) -> Any:
     return simulate_cohort(dataclasses.replace(COHORT, **changes))
 
 
-def test_counts__same_seed_gives_the_same_whatever_the_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_counts__of_a_seed_are_the_same_with_any_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate_counts, "ROWS", 100)
     first, truth = made()
     monkeypatch.setattr(simulate_counts.os, "sched_getaffinity", lambda _: {0})
@@ -71,9 +69,7 @@ def test_truth__has_what_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("dispersion", [0.0, 0.02])
-def test_counts__have_the_mean_and_variance_asked_for(
-    monkeypatch: pytest.MonkeyPatch, dispersion: float
-) -> None:
+def test_counts__have_mean_and_variance(monkeypatch: pytest.MonkeyPatch, dispersion: float) -> None:
     monkeypatch.setattr(simulate_counts, "EFFECT", 0.0)
     monkeypatch.setattr(simulate_counts, "DEPTHS", (1.0, 1.0))
     values = made(regions=40_000, cnvs=0, dispersion=dispersion)[0].values

@@ -50,9 +50,7 @@ def test_whole_changes__are_of_an_arm_or_of_both_arms_alike() -> None:
 
 
 @given(st.integers(0, 99), st.sampled_from([0, 17, 25, 30, 50]), st.sampled_from([0.5, 0.9]))
-def test_fill_whole__fills_arms_that_are_changed_in_most_regions(
-    seed: int, arm: int, share: float
-) -> None:
+def test_fill_whole__fills_arms_changed_in_most_regions(seed: int, arm: int, share: float) -> None:
     """An arm before the widest gap; none with 0, and one that is too short with 17."""
     rng: Any = np.random.default_rng(seed)
     states = np.full((75, 3), USUAL, np.int8)

@@ -77,9 +77,6 @@ def test_count__regions_of_a_bed_file(some: str, bed: Callable[..., str]) -> Non
     ]
 
 
-# ---- names ------------------------------------------------------------------------------------
-
-
 def test_sample_names__that_are_no_utf8_have_replacement_characters(some: str) -> None:
     given = count(some, sample_names=[os.fsdecode(b"a\xff")], window=50_000)
     assert given.samples == ("a\ufffd",)
@@ -88,9 +85,7 @@ def test_sample_names__that_are_no_utf8_have_replacement_characters(some: str) -
 PLAIN = tuple((name.removeprefix("chr"), length) for name, length in REFERENCES)
 
 
-def test_rename__maps_names_that_differ_by_chr(
-    tmp_path: Path, some: str, bed: Callable[..., str]
-) -> None:
+def test_rename__maps_names_without_chr(tmp_path: Path, some: str, bed: Callable[..., str]) -> None:
     plain = write_alignments(tmp_path / "plain.bam", ROWS, PLAIN)
     found = count([some, plain], window=7000, rename="auto")
     assert (found.values[:, 0] == found.values[:, 1]).all()
@@ -100,9 +95,7 @@ def test_rename__maps_names_that_differ_by_chr(
     assert found.values.sum() == sum(in_windows(ROWS, 300_000)[:1])
 
 
-def test_rename__is_asked_for(
-    tmp_path: Path, some: str, bed: Callable[..., str], refused: Run
-) -> None:
+def test_rename__is_asked(tmp_path: Path, some: str, bed: Callable[..., str], refused: Run) -> None:
     plain = write_alignments(tmp_path / "plain.bam", ROWS, PLAIN)
     said = refused(some, plain)
     assert "reference 1 is 1 (300,000 bases) here and chr1 (300,000 bases) in" in said
@@ -140,9 +133,7 @@ def test_references__are_compared_where_they_are_used(
     [("64M", 64_000_000, 64 << 20), ("1.5KiB", 1536, 1536), ("2MB", 2_000_000, 2_000_000),
      ("3 g", 3_000_000_000, 3 << 30), ("-5", -5, -5)],
 )  # fmt: skip
-def test_sizes__of_bytes_are_powers_of_1024_unless_a_b_follows(
-    text: str, bases: int, expected: int
-) -> None:
+def test_sizes__of_bytes_are_powers_of_1024(text: str, bases: int, expected: int) -> None:
     found = [size(unit).parse(text) for unit in ("bases", "bytes")]
     assert found == [bases, expected]
     for wrong in ("1.5", "k", "1kk", "", "1e3"):
@@ -157,9 +148,7 @@ def test_notes__a_window_wider_than_every_chromosome(some: str) -> None:
 
 
 @pytest.mark.parametrize("operation", ["M", "D"])
-def test_get_width__of_a_record_without_bases_whose_cigar_is_in_its_tag(
-    tmp_path: Path, operation: str
-) -> None:
+def test_get_width__of_a_record_whose_cigar_is_in_its_tag(tmp_path: Path, operation: str) -> None:
     header = pysam.AlignmentHeader.from_dict({"SQ": [{"SN": "chr1", "LN": 2000}]})
     with pysam.AlignmentFile(tmp_path / "a.bam", "wb", header=header) as file:
         read = pysam.AlignedSegment(header)
@@ -195,9 +184,6 @@ def test_references__the_first_difference_is_shown(
         count([some, other], rename=rename)
 
 
-# ---- bad input --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -218,9 +204,7 @@ def test_references__the_first_difference_is_shown(
         (("--window", "many"), "Invalid value for '--window'"),
     ],
 )
-def test_bad_options__are_one_line(
-    some: str, refused: Run, options: tuple[str, ...], problem: str
-) -> None:
+def test_bad_options__told(some: str, refused: Run, options: tuple[str, ...], problem: str) -> None:
     assert problem.lower() in refused(some, *options).lower()
 
 
@@ -252,9 +236,7 @@ def test_bad_files__sam_is_called_by_its_name(tmp_path: Path, refused: Run) -> N
     assert refused(str(sam)) == said
 
 
-def test_bed__chromosomes_that_a_file_does_not_have_are_named(
-    some: str, bed: Callable[..., str], refused: Run
-) -> None:
+def test_bed__absent_names_are_told(some: str, bed: Callable[..., str], refused: Run) -> None:
     mixed = bed(("chr1", 0, 5), ("chr8", 0, 5), ("chr8", 9, 15), ("chr9", 0, 5))
     has = "it has chr1, chr2, chrEmpty, chr3"
     assert (
@@ -318,9 +300,7 @@ def test_output__never_replaces_an_input(some: str, refused: Run) -> None:
     assert Path(some).read_bytes() == before
 
 
-def test_notes__a_sample_without_reads(
-    tmp_path: Path, some: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_notes__no_reads(tmp_path: Path, some: str, capfd: pytest.CaptureFixture[str]) -> None:
     empty = write_alignments(tmp_path / "empty.bam", [])
     output = tmp_path / "counts.parquet"
     command = ["count", some, empty, "--window", "7000", "-o", str(output)]

@@ -40,9 +40,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @settings(max_examples=25)
 @given(without=FLAGS, needed=FLAGS, quality=st.sampled_from([0, 1, 30, 255]))
-def test_count__is_that_of_samtools_view(
-    files: list[str], without: str, needed: str, quality: int
-) -> None:
+def test_count__as_samtools_does(files: list[str], without: str, needed: str, quality: int) -> None:
     options: dict[str, Any] = {"exclude_flags": without or 0, "include_flags": needed or 0}
     found = count(files[0], window=9000, aligned_width=True, min_mapq=quality, **options)
     words = ["-F", f"{without or '0'},UNMAP".removeprefix("0,"), "-f", needed or "0", "-q", quality]

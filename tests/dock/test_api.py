@@ -36,21 +36,12 @@ def test_api__gives_what_the_command_writes(dock: Dock, inputs: tuple[str, Path]
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("outside", "zero"),
-        ("outside", "penalty"),
-        ("interpolation", "nearest"),
-        ("center", (8.0, 8.0, 8.0)),
-        ("translations", (1.0, 0.5)),
-        ("top", 3),
-        ("min_rmsd", 0.5),
-        ("min_rmsd", 2.5),
-        ("rotations", 40),
-        ("rotation_file", Path("rotations.txt")),
+        ("outside", "zero"), ("outside", "penalty"), ("interpolation", "nearest"),
+        ("center", (8.0, 8.0, 8.0)), ("translations", (1.0, 0.5)), ("top", 3), ("min_rmsd", 0.5),
+        ("min_rmsd", 2.5), ("rotations", 40), ("rotation_file", Path("rotations.txt")),
     ],
-)
-def test_api__heeds_every_option_as_the_command_does(
-    dock: Dock, inputs: tuple[str, Path], name: str, value: Any
-) -> None:
+)  # fmt: skip
+def test_api__heeds_options(dock: Dock, inputs: tuple[str, Path], name: str, value: Any) -> None:
     Path("rotations.txt").write_text("1 2 3 4\n0 1 0 2\n")
     usual = {**FINE, "center": [7, 7, 7], "top": 3 if name == "min_rmsd" else 1}  # some are outside
     given = {**usual, name: value}

@@ -28,9 +28,7 @@ from multigpu.formats.molecules.registry import FORMATS
 pytestmark = pytest.mark.process  # runs whole jobs
 
 
-def test_dock__writes_poses_and_scores_in_the_order_of_the_ligands(
-    dock: Dock, capfdbinary: Any
-) -> None:
+def test_dock__writes_poses_and_scores_in_order(dock: Dock, capfdbinary: Any) -> None:
     assert dock("-o", "poses.sdf") == 0
     assert names_in("poses.sdf") == [f"lig{i}" for i in range(COUNT)]
     rows = table("poses.scores.tsv")
@@ -104,9 +102,7 @@ def test_dock__takes_rotations_of_a_file(dock: Dock) -> None:
     np.testing.assert_allclose(found, np.array([1, 2, 3, 4]) / 30**0.5, atol=1e-9)
 
 
-def test_dock__takes_a_number_of_even_rotations(
-    dock: Dock, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dock__takes_a_number_of_rotations(dock: Dock, capsys: pytest.CaptureFixture[str]) -> None:
     assert dock("-o", "poses.sdf", "--rotations", "500") == 0
     rows = table("poses.scores.tsv")
     assert all(0 <= int(row["rotation"]) < 500 for row in rows)
@@ -122,9 +118,7 @@ def test_dock__takes_a_number_of_even_rotations(
 
 
 @pytest.mark.parametrize(("layout", "more"), [("pdbqt", ""), ("sdf", ".gz"), ("sdf", ".zst")])
-def test_dock__writes_what_it_reads_again(
-    dock: Dock, library: Path, layout: str, more: str
-) -> None:
+def test_dock__reads_what_it_writes(dock: Dock, library: Path, layout: str, more: str) -> None:
     made = {"sdf": sdf, "pdbqt": pdbqt}[layout]
     some = molecules(library / "ligands.sdf")
     Path(f"some.{layout}").write_text("".join(made(i, each) for i, each in enumerate(some)))
@@ -153,12 +147,7 @@ def test_summary__says_what_was_done(dock: Dock) -> None:
     assert (facts["shifts"], facts["rotations"], facts["poses_tried"]) == (125, 2, 250)
 
 
-# ---- skipped ------------------------------------------------------------------------------------
-
-
-def test_dock__skips_what_cannot_be_docked_and_says_so(
-    dock: Dock, library: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dock__lists_skipped(dock: Dock, library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (library / "ligands.sdf").read_bytes()
     ends = FORMATS["sdf"].find_ends(text, True)
     broken = text[ends[0] : ends[0] + 150] + b"\n$$$$\n"
@@ -203,8 +192,6 @@ def test_dock__lists_what_is_skipped_beside_the_poses_of_each_run(dock: Dock) ->
         assert [row["ligand"] for row in table(f"{name}.errors.tsv")] == [name]
     assert not Path("good.errors.tsv").exists()
 
-
-# ---- refused ------------------------------------------------------------------------------------
 
 LIGAND = "1\nmine\nC 0 0 0\n"
 REPLACED = r"^ligands\.xyz is named twice: a run would replace it; give another output$"
@@ -254,9 +241,7 @@ def test_dock__shortens_a_very_long_name_in_its_message(dock: Dock) -> None:
     ("layout", "output"),
     [("sdf", "poses.sdf"), ("pdbqt", "poses.sdf"), ("pdbqt", "poses.pdbqt")],
 )
-def test_dock__of_a_file_whose_name_is_no_text(
-    dock: Dock, library: Path, layout: str, output: str
-) -> None:
+def test_dock__of_names_without_text(dock: Dock, library: Path, layout: str, output: str) -> None:
     """Ligands without a name are called like their file."""
     made = {"sdf": sdf, "pdbqt": pdbqt}[layout]
     name = os.fsdecode(b"caf\xe9." + layout.encode())
@@ -268,9 +253,7 @@ def test_dock__of_a_file_whose_name_is_no_text(
     assert read["source"][0] == f"caf?.{layout}"
 
 
-def test_program__reads_standard_input_and_shows_by_its_status_that_some_were_skipped(
-    library: Path, tmp_path: Path
-) -> None:
+def test_program__reads_standard_input_and_has_a_status(library: Path, tmp_path: Path) -> None:
     given = (library / "ligands.sdf").read_bytes() + b"bad\n\n\nno molecule\n$$$$\n"
     command = ("dock", "-", "--gpus", "none", "--precision", "60", "--pocket")
     ran = program(*command, str(library / "pocket.npz"), stdin=given, cwd=tmp_path)

@@ -30,12 +30,9 @@ def records(titles: list[str], begin: int) -> LigandRecords:
 
 @settings(deadline=None)
 @given(
-    titles=TITLES,
-    cuts=some.sets(some.integers(1, 39)),
-    chunk_bytes=some.integers(1, 60),
-    chunk_ligands=some.integers(1, 12),
-    most=some.integers(2, 5),
-)
+    titles=TITLES, cuts=some.sets(some.integers(1, 39)), chunk_bytes=some.integers(1, 60),
+    chunk_ligands=some.integers(1, 12), most=some.integers(2, 5),
+)  # fmt: skip
 def test_spans__do_not_cut_a_ligand(
     titles: list[str], cuts: set[int], chunk_bytes: int, chunk_ligands: int, most: int
 ) -> None:
@@ -72,8 +69,6 @@ def test_ligands__have_a_title_in_common() -> None:
     assert Grouping("smiles").key(b"OCC a", "smiles") == Grouping("smiles").key(b"CCO b", "smiles")
 
 
-# ---- a whole run --------------------------------------------------------------------------------
-
 TYPES = ("A", "C", "HD", "N", "NA", "OA", "H")
 SMILES = b"CCO ethanol\nC( broken\nCC[O-].[Na+] salt\nO water\nCC(=O)N amide\n"
 
@@ -94,9 +89,7 @@ def run(dock: Dock, pocket: str, of: str, out: str, *more: str) -> list[dict[str
 
 
 @pytest.mark.parametrize("conformers", [1, 4])
-def test_run__with_conformers_is_the_same_however_it_is_cut(
-    dock: Dock, pocket: str, conformers: int
-) -> None:
+def test_run__with_conformers_is_the_same_cut(dock: Dock, pocket: str, conformers: int) -> None:
     Path("a.smi").write_bytes(SMILES)
     made = f"--conformers {conformers}".split()
     rows = run(dock, pocket, "a.smi", "one", *made, "--max-chunk-bytes", "100")
@@ -115,9 +108,7 @@ def test_run__with_conformers_is_the_same_however_it_is_cut(
         assert row["rmsd_to_reference"] == ""
 
 
-def test_run__ranks_the_conformers_of_a_file_together(
-    dock: Dock, pocket: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_run__ranks_conformers(dock: Dock, pocket: str, caplog: pytest.LogCaptureFixture) -> None:
     Path("a.smi").write_bytes(b"CCO ethanol\nCC(=O)N amide\n")
     run(dock, pocket, "a.smi", "made", "--conformers", "3", "--top", "50", "--min-rmsd", "0")
     # Poses of the conformers: other records of the same ligands.
@@ -136,9 +127,7 @@ def test_run__ranks_the_conformers_of_a_file_together(
     assert len(turned) > 6  # each record is a ligand where the box is not searched
 
 
-def test_run__of_ligands_larger_than_the_box_says_so(
-    dock: Dock, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_run__of_huge_ligands(dock: Dock, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Each file begins a ligand, whatever its title."""
     tiny = autogrid(tmp_path, TYPES, lambda _: np.ones((3, 3, 3)), (0, 0, 0), 0.25)
     for name in ("a.sdf", "b.sdf"):
@@ -160,9 +149,7 @@ def test_run__of_ligands_larger_than_the_box_says_so(
         ("--reference none.sdf --step 1", r"none\.sdf"),
     ],
 )
-def test_options__that_cannot_be_are_refused(
-    dock: Dock, pocket: str, options: str, problem: str
-) -> None:
+def test_options__are_refused(dock: Dock, pocket: str, options: str, problem: str) -> None:
     Path("a.sdf").write_bytes(ETHANOL)
     with pytest.raises((UsageError, InputError), match=problem):
         dock(*options.split(), "--rotations", "20", "-o", "x.sdf", of="a.sdf", pocket=pocket)

@@ -23,9 +23,6 @@ from multigpu.workloads.dock.ligands import (
 )
 from multigpu.workloads.dock.options import DockOptions
 
-# ---- drawings and missing hydrogens -------------------------------------------------------------
-
-
 CODE = b"              3D"
 ROWS = ("-0.8883    0.1670", " 0.4658   -0.5116", " 1.4311    0.3229", " 1.5211    1.1229")
 
@@ -106,23 +103,15 @@ def test_other_formats__are_drawings_where_all_z_are_the_same(layout: str, is_fl
         (PDBQT.replace(b"HD", b"OA").replace(b" N\n", b" C\n"), "pdbqt", False),
     ],
 )
-def test_hydrogens__are_missing_where_there_is_carbon_and_none(
-    text: bytes, layout: str, lacks: bool
-) -> None:
+def test_hydrogens__are_missing_beside_carbon(text: bytes, layout: str, lacks: bool) -> None:
     assert lacks_hydrogens(parse(text, layout)) == lacks
-
-
-# ---- what the command makes of them -------------------------------------------------------------
 
 
 def test_dock__skips_drawings_unless_they_are_wanted(dock: Dock) -> None:
     """The code of SDF decides about what is really flat."""
     texts = [
-        sdf("drawn", "2D"),
-        sdf("planar", "3D"),
-        sdf("space", "2D", "0.5000"),
-        sdf("old", "  "),
-    ]
+        sdf("drawn", "2D"), sdf("planar", "3D"), sdf("space", "2D", "0.5000"), sdf("old", "  "),
+    ]  # fmt: skip
     Path("a.sdf").write_text("".join(texts))
     assert dock("-o", "poses.sdf", of="a.sdf") == SOME_SKIPPED
     assert [row["ligand"] for row in table("poses.scores.tsv")] == ["planar", "space"]
@@ -135,9 +124,7 @@ def test_dock__skips_drawings_unless_they_are_wanted(dock: Dock) -> None:
     assert len(table("all.scores.tsv")) == 4
 
 
-def test_dock__notes_ligands_without_hydrogens(
-    dock: Dock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_dock__notes_missing_hydrogens(dock: Dock, caplog: pytest.LogCaptureFixture) -> None:
     """The note comes once."""
     bare, whole = sdf("bare", "3D", "0.5000", last="F"), sdf("whole", "3D", "0.5000")
     Path("a.sdf").write_text(bare + whole + bare)
@@ -146,9 +133,6 @@ def test_dock__notes_ligands_without_hydrogens(
     (message,) = caplog.messages
     assert message.startswith(f"multigpu: {count} have no hydrogens and were docked without them")
     assert "obabel IN -O OUT -h" in message
-
-
-# ---- several molecules in a record --------------------------------------------------------------
 
 
 # Methanol, and a chloride that stands between its atoms.
@@ -207,9 +191,7 @@ def test_part__keeps_the_line_ends_of_its_record(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_salt__is_docked_without_its_ion_in_every_format(
-    dock: Dock, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_salt__loses_its_ion(dock: Dock, name: str, caplog: pytest.LogCaptureFixture) -> None:
     Path(name).write_text(RECORDS[name])
     layout = name.rpartition(".")[2]
     assert dock("-o", f"poses.{layout}", of=name) == 0
@@ -272,8 +254,6 @@ def test_nanometres__are_refused(dock: Dock, name: str) -> None:
         dock("-o", "poses.xyz", of=name)
 
 
-# ---- conformers ---------------------------------------------------------------------------------
-
 TYPES = ("C", "A", "HD", "N", "NA", "OA", "H")
 MOVED = ETHANOL.replace(b"-0.8883", b" 0.7000")
 
@@ -284,11 +264,8 @@ def load(
     path.write_bytes(text)
     source = inspect_source(str(path), MOLECULES)
     loader = LigandLoader(
-        sources=[source],
-        types=types,
-        options=DockOptions(**options),
-        grouping=Grouping(by),
-    )
+        sources=[source], types=types, options=DockOptions(**options), grouping=Grouping(by),
+    )  # fmt: skip
     return loader.load([*read_records(0, source)], 7)
 
 
@@ -372,9 +349,7 @@ def test_ligand__of_thousands_of_atoms_is_a_receptor(tmp_path: Path, layout: str
         ("a.smi", b"CCO", "SMILES has no 3D coordinates"), ("a.sdf", b"", "no ligands|empty"),
     ],
 )  # fmt: skip
-def test_reference__that_is_no_pose_is_refused(
-    tmp_path: Path, name: str, text: bytes, problem: str
-) -> None:
+def test_reference__has_to_be_a_pose(tmp_path: Path, name: str, text: bytes, problem: str) -> None:
     (tmp_path / name).write_bytes(text)
     with pytest.raises(InputError, match=problem):
         read_first(str(tmp_path / name))

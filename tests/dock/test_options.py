@@ -51,9 +51,7 @@ SEVERAL = "give one of precision, rotations and rotation_file, not several"
         ),
     ],
 )
-def test_dock__refuses_what_makes_no_sense(
-    dock: Dock, options: tuple[str, ...], problem: str
-) -> None:
+def test_dock__refuses_what_is_absurd(dock: Dock, options: tuple[str, ...], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         dock(*options)
     assert files() == []
@@ -76,9 +74,7 @@ def test_reference__is_refused_where_no_table_has_its_rmsds(dock: Dock, library:
         ({"outside": "far"}, "outside is 'far'; it must be clamp or zero or penalty"),
     ],
 )
-def test_api__refuses_what_is_of_another_kind(
-    library: Path, change: dict[str, Any], problem: str
-) -> None:
+def test_api__refuses_other_kinds(library: Path, change: dict[str, Any], problem: str) -> None:
     given: dict[str, Any] = {"ligands": str(library / "ligands.sdf"), "gpus": "none"}
     given |= {"pocket": library / "pocket.npz", **change}
     with pytest.raises(UsageError, match=f"^{problem}$"):

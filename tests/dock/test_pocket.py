@@ -34,9 +34,6 @@ def receptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "peptide.pdbqt"
 
 
-# ---- the box ----------------------------------------------------------------------------------
-
-
 @given(
     center=st.tuples(*[st.floats(-90, 90)] * 3),
     size=st.tuples(*[st.floats(0.01, 60)] * 3),
@@ -72,9 +69,6 @@ def test_box__is_given_in_several_ways(receptor: str, given_box: Any) -> None:
     assert found.center.tolist() == [0, 0, 0]
 
 
-# ---- maps -------------------------------------------------------------------------------------
-
-
 def test_pocket__around_a_ligand_holds_it_with_its_padding(receptor: str) -> None:
     atoms = [
         ATOM.format(k, *place) for k, place in enumerate([(0, 0, 0), (1.5, 0, 0), (1.5, 1, 1)])
@@ -85,9 +79,7 @@ def test_pocket__around_a_ligand_holds_it_with_its_padding(receptor: str) -> Non
     assert found.shape == (13, 11, 11)  # of 5.5, 5 and 5 Å
 
 
-def test_autobox__that_is_a_receptor_is_refused(
-    receptor: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_autobox__of_a_receptor_is_refused(receptor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ligands, "RECEPTOR_ATOMS", 40)
     with pytest.raises(InputError, match="record 1: it has 47 atoms: is it a receptor"):
         multigpu.pocket(receptor, autobox=receptor)
@@ -120,9 +112,6 @@ def test_types__that_a_scoring_lacks_are_named_with_their_atom(receptor: str) ->
     )
 
 
-# ---- maps that are kept -----------------------------------------------------------------------
-
-
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """Shapes of the boxes for which maps were computed."""
@@ -137,9 +126,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     return shapes
 
 
-def test_maps__are_made_once_for_a_receptor_and_a_box(
-    receptor: str, made: list[tuple[int, ...]]
-) -> None:
+def test_maps__are_made_once_for_a_box(receptor: str, made: list[tuple[int, ...]]) -> None:
     def kept(box: tuple[float, ...] = BOX) -> Any:
         return make_pocket(PocketRequest(receptor, box=box, spacing=1.0), (), folder)
 
@@ -172,9 +159,6 @@ def test_maps__that_another_run_is_writing_are_made_again(receptor: str) -> None
         second = make_pocket(request, (), folder)
     assert np.array_equal(first.values, second.values)
     assert second.path == receptor
-
-
-# ---- the command ------------------------------------------------------------------------------
 
 
 @pytest.mark.process

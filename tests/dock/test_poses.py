@@ -19,9 +19,7 @@ def maps(tmp_path: Path) -> str:
     return autogrid(tmp_path / "maps", TYPES, lambda i: grids[i - 1], (-10, -10, -10), 1.0)
 
 
-def test_dock__takes_opened_macrocycles_as_carbons_without_their_glue(
-    dock: Dock, maps: str
-) -> None:
+def test_dock__takes_opened_macrocycles_as_carbons_without_glue(dock: Dock, maps: str) -> None:
     row = "HETATM{:5d}  X   LIG A   1       0.000   0.000{:8.3f}  1.00  0.00    {:6.3f} {}\n"
     kinds = [("OA", -0.3), ("C", 0.1), ("C", 0.2), ("OA", 0.0), ("OA", 0.0)]
     plain = [row.format(i, i / 2, charge, kind) for i, (kind, charge) in enumerate(kinds)]

@@ -84,9 +84,7 @@ WELLS = "a pocket needs 2 to 1000 points"
         (pocket, (3, 1.0, 28, 1), "has no 28 wells"),
     ],
 )  # fmt: skip
-def test_quantities__that_are_impossible_are_refused(
-    make: Any, quantities: Any, problem: str
-) -> None:
+def test_quantities__that_cannot_be_are_refused(make: Any, quantities: Any, problem: str) -> None:
     out = io.BytesIO()
     with pytest.raises(UsageError, match=problem):
         make(out, *quantities)

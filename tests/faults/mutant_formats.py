@@ -62,8 +62,6 @@ class Format:
     bombs: list[Callable[[], bytes]] = field(default_factory=list)
 
 
-# ---- reads ------------------------------------------------------------------------------------
-
 READS = [read for read in scanned.READS if read[1]]  # a record without bases may end earlier
 FASTQ = scanned.fastq(READS * 3)
 FASTA = scanned.fasta_of(READS * 3)
@@ -127,9 +125,6 @@ def bgzf_(folder: Path) -> Format:
 def zstd_(folder: Path) -> Format:
     compress = partial(zstd.compress, options={zstd.CompressionParameter.checksum_flag: 1})
     return _compressed(folder, "reads.fq.zst", compress, compress(b"A" * MIB))
-
-
-# ---- alignments -------------------------------------------------------------------------------
 
 
 def _rows() -> list[Any]:
@@ -201,8 +196,6 @@ def _cram(version: str, folder: Path) -> Format:
     write_alignments(path, rows, index=False, fasta=reference, version=version)
     return Format(path, path.read_bytes(), partial(_count, path, index=False))
 
-
-# ---- tables -----------------------------------------------------------------------------------
 
 COHORT = CohortDesign(
     regions=60, samples=4, chromosomes=2, coverage=60.0, dispersion=0.0, cnvs=2,
@@ -280,9 +273,6 @@ def kept_counts(folder: Path) -> Format:
     return _npz(Format(path, path.read_bytes(), count), "counts")
 
 
-# ---- ligands ----------------------------------------------------------------------------------
-
-
 def _pocket(folder: Path) -> Path:
     path = folder / "pocket.npz"
     with path.open("wb") as out:
@@ -321,9 +311,6 @@ def _ligands(name: str, content: bytes, folder: Path) -> Format:
 SDF = ligand_texts.ETHANOL + ligand_texts.V3000 + ligand_texts.ETHANOL
 TYPED = ("sdf", "mol2", "pdbqt")  # which have what maps need
 LIGANDS = {**ligand_texts.TEXTS, "sdf": SDF}
-
-
-# ---- pockets ----------------------------------------------------------------------------------
 
 
 def _of_pocket(folder: Path, path: Path, content: bytes, grid: Path, **more: Any) -> Format:

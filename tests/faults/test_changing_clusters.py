@@ -49,9 +49,6 @@ def scan_job(job: Job) -> Callable[..., Any]:
     return partial(multigpu.scan, samples, signatures, max_chunk_bytes=15_000)
 
 
-# ---- workers that have just left --------------------------------------------------------------
-
-
 @pytest.mark.parametrize("point", ["run", "register_plugin", "submit"])
 @pytest.mark.parametrize("how", ["known", "unknown", "for good"])
 def test_workers__all_gone_just_before_they_are_asked_are_waited_for_until_the_timeout(
@@ -96,9 +93,6 @@ def test_worker_timeout__counts_from_when_a_worker_is_needed() -> None:
         assert [outcome.part for outcome in outcomes] == squares(5)
 
 
-# ---- workers that come by demand --------------------------------------------------------------
-
-
 @pytest.mark.parametrize("minimum", [0, 1])
 def test_adaptive_cluster__grows_to_its_maximum_and_shrinks_again(minimum: int) -> None:
     """With chunks of which a single worker would have done all in time, by Dask's reckoning."""
@@ -110,9 +104,6 @@ def test_adaptive_cluster__grows_to_its_maximum_and_shrinks_again(minimum: int) 
         assert len({outcome.worker for outcome in outcomes}) == 3
         wait_for(lambda: len(client.nthreads()) == minimum, "the end of the workers")
         assert cluster.scheduler.tasks == {}
-
-
-# ---- workers that are paused ------------------------------------------------------------------
 
 
 def test_workers__paused_for_ever_end_the_run_with_the_reason() -> None:
@@ -128,9 +119,6 @@ def test_workers__paused_for_ever_end_the_run_with_the_reason() -> None:
         with pytest.raises(Failure) as caught:
             workers_of_client(client, None, worker_timeout=1)
     assert str(caught.value) == f"{PAUSED} for 1 s (worker_timeout)"
-
-
-# ---- clients that are closed ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["client", "cluster"])
@@ -152,12 +140,7 @@ def test_client__closed_in_the_middle_of_a_run_is_said_and_the_journal_kept(
     assert resumed.equals(expected)
 
 
-# ---- compressed files, each of which one worker has open ----------------------------------------
-
-
-def test_compressed_files__are_read_to_their_ends_where_their_worker_leaves(
-    job: Job, tmp_path: Path
-) -> None:
+def test_compressed_files__are_read_on_without_a_worker(job: Job, tmp_path: Path) -> None:
     if job.name != "scan":
         pytest.skip("one job says it all")
     _, samples, _, signatures, *_ = job.arguments

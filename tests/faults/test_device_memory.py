@@ -141,9 +141,7 @@ def test_scan__gives_the_same_whichever_allocation_fails(
     assert happened == {"split", "on_cpu"} - ({"on_cpu"} if often == 1 else set())
 
 
-def test_device__has_all_its_memory_again_when_a_job_has_ended(
-    files: tuple[str, str], scarce: Scarce
-) -> None:
+def test_device__has_all_its_memory_after_a_job(files: tuple[str, str], scarce: Scarce) -> None:
     before = scarce.gpu.used()
     for failing in (0, 5, 20, 10_000):
         scarce.allocations, scarce.fails = 0, range(failing, failing + 2)

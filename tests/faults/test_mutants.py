@@ -28,7 +28,6 @@ BOMBS = [
     ("npz", 0), ("kept_counts", 0),
 ]  # fmt: skip
 
-# ---- mutants ----------------------------------------------------------------------------------
 
 Change = Callable[[st.DrawFn, bytes], bytes]
 
@@ -99,9 +98,6 @@ def mutants(draw: st.DrawFn, of: Format) -> bytes:
     text, content = (inner.is_text, inner.content) if inner else (of.is_text, of.content)
     changed = draw(st.sampled_from(TEXT if text else BINARY))(draw, content)
     return inner.wrap(changed) if inner else changed
-
-
-# ---- answers ----------------------------------------------------------------------------------
 
 
 def check_answer(of: Format, mutant: bytes, is_bomb: bool = False) -> None:

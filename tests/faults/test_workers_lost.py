@@ -51,9 +51,7 @@ def named(events: list[Event], name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("deaths", [DEATHS_BEFORE_FAILURE - 1, DEATHS_BEFORE_FAILURE])
-def test_chunk__that_kills_workers_is_done_by_the_next_or_named_and_harms_no_others(
-    two: Workers, tmp_path: Path, deaths: int
-) -> None:
+def test_chunk__that_kills_is_done_or_named(two: Workers, tmp_path: Path, deaths: int) -> None:
     def die() -> None:
         if len(list(tmp_path.iterdir())) < deaths:
             (tmp_path / str(os.getpid())).touch()
@@ -125,9 +123,7 @@ def failing_device(marks: Path) -> Callable[[], None]:
     return fail
 
 
-def test_device__that_fails_is_retired_and_its_chunks_go_elsewhere(
-    two: Workers, tmp_path: Path
-) -> None:
+def test_device__that_fails_is_retired(two: Workers, tmp_path: Path) -> None:
     fail = failing_device(tmp_path)
     toy = Toy("device", {("compute", number): fail for number in range(20)})
     parts, events, error = taken(two, toy, 20)
@@ -184,9 +180,7 @@ def test_workers__that_are_unfit_are_retired(two: Workers, unfit: set[int]) -> N
         assert str(error).endswith("was the last one")
 
 
-def test_job__that_there_is_no_memory_to_send_ends_the_run_and_not_the_workers(
-    two: Workers,
-) -> None:
+def test_job__that_there_is_no_memory_to_send_ends_the_run_not_the_workers(two: Workers) -> None:
     class Large(Toy):
         def __reduce__(self) -> tuple[Any, ...]:
             raise MemoryError("not enough memory: 5 bytes needed")

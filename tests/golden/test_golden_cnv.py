@@ -103,9 +103,6 @@ def check_matrices(folder: Path, case: Case) -> None:
             assert (store["copy_number"].values == expected["cn_index"]).all()
 
 
-# ---- the CUDA kernels on an emulated GPU --------------------------------------------------------
-
-
 @pytest.fixture
 def on_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Return a function after which runs use an emulated GPU."""
@@ -135,9 +132,7 @@ def test_sex_chromosomes__on_an_emulated_gpu(on_emulated_gpu: Callable[[], None]
 
 
 @pytest.mark.parametrize("chunk", [1 << 26, 3000], ids=["whole", "pieces"])
-def test_hidden_markov_model__on_an_emulated_gpu(
-    chunk: int, on_emulated_gpu: Callable[[], None]
-) -> None:
+def test_hmm__on_an_emulated_gpu(chunk: int, on_emulated_gpu: Callable[[], None]) -> None:
     """The same as on the CPU: cases, and controls of which some are watched."""
     rng = np.random.default_rng(5)
     means = np.outer(rng.gamma(20, 10, 240), rng.uniform(0.7, 1.4, 72))
@@ -171,9 +166,6 @@ def test_common_regions__take_their_place_on_an_emulated_gpu() -> None:
     common.replace_in(expected, np.arange(5), device.put)
     np.testing.assert_array_equal(device.get(expected.mean)[:, 0], [1, 2, 1, 2, 1])
     np.testing.assert_array_equal(device.get(expected.dispersion), [1, 0.5, 1, 0.5, 1])
-
-
-# ---- all cases ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -215,9 +207,7 @@ def test_golden__fractional_copy_numbers(name: str, run: Run, golden: Path) -> N
             assert decided(read(folder, f"{table}_fractional")) == decided(expected)
 
 
-def test_golden__a_single_sample_has_its_regions_where_its_cnvs_are(
-    golden: Path, tmp_path: Path
-) -> None:
+def test_golden__a_single_sample_has_regions_where_cnvs_are(golden: Path, tmp_path: Path) -> None:
     """R's mistake with chromosomes out of order is made when CNVs are joined; these are not."""
     case = load(golden, "single_granges")
     (table,) = case.write(tmp_path)
@@ -267,9 +257,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def test_golden__chromosomes_that_share_a_chunk_of_the_store(
-    run: Run, golden: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_golden__in_a_shared_chunk(run: Run, golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from multigpu.workloads.cnv.results import matrices
 
     monkeypatch.setattr(matrices, "CHUNK_BYTES", 64 * 8 * 8)

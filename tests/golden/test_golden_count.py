@@ -122,9 +122,7 @@ def test_count__is_the_same_on_two_workers(
         assert rows(count(folder, call, "--compat", "r", *spread)) == expected(golden, folder, call)
 
 
-def test_unmapped_reads__never_count_where_r_stops(
-    calls: Callable[[str], list[Call]], count: Run
-) -> None:
+def test_unmapped_reads__never_count(calls: Callable[[str], list[Call]], count: Run) -> None:
     """R has no answer to a minimum quality of 0 where unmapped reads have a position."""
     every = calls("bam_windows")
     stopped, two = every[17], every[32]
@@ -156,9 +154,7 @@ def test_what_r_stops_at_or_counts_as_zero__is_told(
         count(folder, calls(folder)[number], "--compat", "r")
 
 
-def test_windows__are_right_by_default(
-    golden: Path, calls: Callable[[str], list[Call]], count: Run
-) -> None:
+def test_windows__are_right(golden: Path, calls: Callable[[str], list[Call]], count: Run) -> None:
     """Equal lengths do not matter, and the last base of a reference is counted."""
     every = calls("bam_equal_lengths")
     ours = rows(count("bam_equal_lengths", every[0]))

@@ -78,9 +78,7 @@ def case(golden: Path, tmp_path: Path) -> Callable[[str], Case]:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", PLAIN)
-def test_dock__finds_the_best_rotation(
-    case: Callable[[str], Case], name: str, device: tuple[str, ...]
-) -> None:
+def test_dock__finds_it(case: Callable[[str], Case], name: str, device: tuple[str, ...]) -> None:
     given = case(name)
     _, atoms, score = given.dock(*device)
     assert score == pytest.approx(given.facts["best_score"], rel=1e-5)

@@ -112,12 +112,7 @@ def scan(host: Host, samples: str, signatures: str) -> Scan:
     return start
 
 
-# ---- before the work --------------------------------------------------------------------------
-
-
-def test_workers__that_are_unfit_are_told_all_at_once_with_all_that_is_wrong(
-    host: Host, samples: str, scan: Scan
-) -> None:
+def test_workers__that_are_unfit_are_told_all_at_once(host: Host, samples: str, scan: Scan) -> None:
     (host.folder / "there").mkdir()
     (host.folder / "there" / "samples.fastq").write_text("something else")
     with (
@@ -183,9 +178,6 @@ def test_all_gpus__of_a_cluster_without_any_are_refused(host: Host) -> None:
             job.crew(stack, [])
 
 
-# ---- during the work --------------------------------------------------------------------------
-
-
 def test_workers__that_join_get_work_and_unfit_ones_are_sent_away(host: Host, scan: Scan) -> None:
     log = host.folder / "events.json"
     joined = host.folder / "joined"
@@ -217,9 +209,6 @@ def test_workers__may_come_after_the_command(host: Host, scan: Scan) -> None:
         with host.worker():
             ended = end(running)
     assert (ended.status, ended.lines) == (0, [])
-
-
-# ---- addresses --------------------------------------------------------------------------------
 
 
 def outside() -> str:
@@ -271,8 +260,6 @@ def test_scheduler__that_cannot_be_addressed_is_told(
     assert problem in ended.problem
 
 
-# ---- files that start clusters ----------------------------------------------------------------
-
 SRUN = """#!/usr/bin/env bash
 while [[ $1 == --* ]]; do shift; done
 exec "$@"
@@ -283,9 +270,7 @@ exec {sys.executable} -m "$(basename "$0")" "$@"
 
 
 @pytest.mark.slow
-def test_slurm_file__runs_a_command_on_the_nodes_and_leaves_nothing(
-    host: Host, samples: str, signatures: str
-) -> None:
+def test_slurm_file__runs_a_command_on_the_nodes(host: Host, samples: str, signatures: str) -> None:
     """On one node, which this machine plays."""
     programs = host.folder / "bin"
     programs.mkdir()

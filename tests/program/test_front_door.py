@@ -75,9 +75,7 @@ def test_terminal__shows_rows_and_no_progress_between_them(inputs: list[str]) ->
     assert on_a_terminal("scan", *inputs, "--gpus", "none") == [*ROWS, LAST]
 
 
-def test_terminal__shows_progress_in_lines_of_its_own_where_it_is_asked_for(
-    inputs: list[str],
-) -> None:
+def test_terminal__shows_progress_in_lines_where_it_is_asked_for(inputs: list[str]) -> None:
     lines = on_a_terminal("scan", *inputs, "--gpus", "none", "--progress")
     assert [line for line in lines if "\t" in line] == ROWS
     others = [line for line in lines if "\t" not in line]
@@ -125,9 +123,7 @@ def test_demo__runs_every_kind_of_job(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_demo__compiles_all_before_its_first_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_demo__compiles_all_at_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     folder = tmp_path / "demo"
     run = program("demo", "-o", str(folder), "--gpus", "none", timeout=800)

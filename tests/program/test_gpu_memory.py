@@ -132,9 +132,6 @@ def test_run__without_the_cpu_says_in_a_line_what_is_free(
     assert "internal error" not in ended.err
 
 
-# ---- CuPy and CUDA that do not work as they should ----------------------------------------------
-
-
 def scan_with(folder: Path, name: str, *more: str, **environment: str) -> Ended:
     arguments = [str(folder / one) if "." in one else one for one in COMMANDS["scan"]]
     output = str(folder / f"{name}.tsv")
@@ -142,9 +139,7 @@ def scan_with(folder: Path, name: str, *more: str, **environment: str) -> Ended:
 
 
 @pytest.mark.parametrize("place", ["a file", "unwritable", "HOME"])
-def test_cache__of_kernels_that_cannot_be_written_is_done_without(
-    folder: Path, tmp_path: Path, place: str
-) -> None:
+def test_cache__is_done_without(folder: Path, tmp_path: Path, place: str) -> None:
     (tmp_path / "a file").write_text("")
     unwritable = "/proc/self/cache"  # root may write everywhere else
     setting = {"a file": str(tmp_path / "a file"), "unwritable": unwritable}.get(place)
@@ -156,9 +151,7 @@ def test_cache__of_kernels_that_cannot_be_written_is_done_without(
 
 
 @pytest.mark.parametrize("gpus", ["auto", "all"])
-def test_cupy__that_cannot_be_imported_leaves_the_cpu(
-    folder: Path, tmp_path: Path, gpus: str
-) -> None:
+def test_cupy__that_is_not_imported_leaves_the_cpu(folder: Path, tmp_path: Path, gpus: str) -> None:
     (tmp_path / "cupy.py").write_text("raise ImportError('libcudart.so.13: cannot open')\n")
     path = f"{tmp_path}{os.pathsep}{python_path()}"
     ended = scan_with(folder, f"broken-{gpus}", "--gpus", gpus, PYTHONPATH=path)

@@ -95,9 +95,7 @@ def peak(*arguments: str, start: tuple[str, ...] = ("-m", "multigpu")) -> tuple[
     [("plain.fq", CHUNK), ("packed.fq.gz", CHUNK), ("packed.fq.gz", PROCESSES)],
     ids=["plain", "gzip", "processes"],
 )
-def test_scan__takes_no_more_host_memory_than_planned(
-    files: Path, name: str, more: tuple[str, ...]
-) -> None:
+def test_scan__takes_no_more_than_planned(files: Path, name: str, more: tuple[str, ...]) -> None:
     """Four chunks of 16 MiB in progress, of 120 MB, gzip decompressed to as much, or two processes.
 
     What any of them takes counts: the client reads gzip, and has a line of blocks for both.

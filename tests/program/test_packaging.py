@@ -77,9 +77,7 @@ def test_wheel__has_one_package_with_everything(wheel: Path) -> None:
     assert {"multigpu/cluster/deploy/__init__.py", "multigpu/kernels/compiled/jit.py"} <= names
 
 
-def test_wheel__has_nothing_of_what_was_made_beside_the_package(
-    checkout: Path, wheel: Path, tmp_path: Path
-) -> None:
+def test_wheel__has_nothing_that_lies_beside(checkout: Path, wheel: Path, tmp_path: Path) -> None:
     """As by `make demo` and by runs in the checkout."""
     clone = tmp_path / "clone"
     shutil.copytree(checkout, clone, symlinks=True)
@@ -143,9 +141,7 @@ ROWS = "sample\tsignature\tstart\tend\tstrand\tscore\nr\tsig\t2\t6\t+\t40.0\n"
 
 
 @pytest.mark.parametrize("more", [(), ("--workers", "2")], ids=["threads", "processes"])
-def test_scan__runs_in_a_folder_with_files_of_these_names(
-    site: Path, tmp_path: Path, more: tuple[str, ...]
-) -> None:
+def test_scan__runs_beside_such_files(site: Path, tmp_path: Path, more: tuple[str, ...]) -> None:
     command = scan_of(tmp_path)
     for name in FOREIGN:
         (tmp_path / f"{name}.py").write_text("raise SystemExit('the wrong file was imported')\n")

@@ -73,9 +73,7 @@ def test_tutorial__leads_from_a_pdb_file_to_ranked_poses(tmp_path: Path) -> None
     assert any(part.get("is_thin") for part in scene)
 
 
-def test_stages__of_copy_numbers_are_functions_of_arrays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stages__are_functions_of_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     multigpu.write_counts("counts.parquet", cohort()[0])
     page = (ROOT / "docs" / "cnv.md").read_text(encoding="utf-8")

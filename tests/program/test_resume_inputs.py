@@ -91,9 +91,6 @@ def refuses(inputs: Inputs, what: str, **more: Any) -> None:
         list(inputs.run(journal=inputs.folder / "journal", resume=True, **more))
 
 
-# ---- scan ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -122,9 +119,7 @@ def test_scan__with_a_changed_or_touched_sample_is_refused(scan: Inputs) -> None
 
 
 @pytest.mark.parametrize("names", [("two.fq", "one.fq"), ("one.fq", "two.fq", "one.fq")])
-def test_scan__of_the_same_files_in_another_order_or_number_is_refused(
-    scan: Inputs, names: tuple[str, ...]
-) -> None:
+def test_scan__of_files_in_another_order_is_refused(scan: Inputs, names: tuple[str, ...]) -> None:
     scan.begin()
     refuses(scan, "inputs in this order was ", names=names)
 
@@ -142,9 +137,6 @@ def test_scan__of_which_a_later_sample_was_damaged_keeps_the_files_before(scan: 
     result = scan.run(names=names, journal=scan.folder / "journal", resume=True)
     assert [row.sample for row in result] == whole
     assert 2 * result._job.stats.resumed == result._job.stats.chunks
-
-
-# ---- docking ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["grid", "shape", "origin", "spacing"])
@@ -180,9 +172,6 @@ def test_pocket__counts_with_every_field(dock: Inputs) -> None:
     assert others.keys() == {each.name for each in fields(Pocket)}
     changed = [digest(replace(found, **{name: value})) for name, value in others.items()]
     assert len({digest(found), *changed}) == len(others) + 1
-
-
-# ---- URLs ---------------------------------------------------------------------------------------
 
 
 def reversed_records(text: str, begin: str, joint: str) -> str:
@@ -231,9 +220,7 @@ def timeless() -> Iterator[str]:
     Timeless.store.clear()
 
 
-def test_url__of_which_nothing_can_be_compared_has_no_journal_and_says_so(
-    scan: Inputs, timeless: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_url__has_no_journal(scan: Inputs, timeless: str, caplog: pytest.LogCaptureFixture) -> None:
     run = scan.run
     whole = [row.start.tolist() for row in run(names=(timeless,))]
     assert not caplog.messages
@@ -246,9 +233,7 @@ def test_url__of_which_nothing_can_be_compared_has_no_journal_and_says_so(
     )
 
 
-def test_pipe__has_no_journal_and_says_so_from_python(
-    scan: Inputs, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_pipe__has_no_journal_and_says_so(scan: Inputs, caplog: pytest.LogCaptureFixture) -> None:
     pipe = scan.folder / "pipe"
     os.mkfifo(pipe)
     Thread(target=pipe.write_text, args=(READS,)).start()
@@ -257,9 +242,7 @@ def test_pipe__has_no_journal_and_says_so_from_python(
     assert [f"resumed: {pipe} could not" in said for said in caplog.messages] == [True]
 
 
-def test_url__that_changes_while_it_is_read_is_an_error_and_one_that_goes_is_none(
-    scan: Inputs,
-) -> None:
+def test_url__that_changes_while_it_is_read_is_an_error_and_none_if_it_goes(scan: Inputs) -> None:
     memory = fsspec.filesystem("memory")
     for text in (READS.replace("r1\n", "q1\n"), None):
         memory.pipe_file("/changing.fq", READS.encode())
@@ -272,9 +255,6 @@ def test_url__that_changes_while_it_is_read_is_an_error_and_one_that_goes_is_non
             memory.pipe_file("/changing.fq", text.encode())
             with pytest.raises(UsageError, match="was changed while it was read"):
                 list(rows)
-
-
-# ---- copy numbers -------------------------------------------------------------------------------
 
 
 def description(counts: Counts, **more: Any) -> dict[str, str]:
@@ -305,9 +285,6 @@ def test_cnv__counts_with_every_field_of_counts_regions_and_samples() -> None:
     found = [description(counts), *(description(table, **more) for table, more in others)]
     assert description(counts) == found[0]
     assert len({tuple(sorted(each.items())) for each in found}) == len(found)
-
-
-# ---- digests ------------------------------------------------------------------------------------
 
 
 def test_digest__tells_kinds_shapes_lengths_and_borders_apart() -> None:

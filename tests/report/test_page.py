@@ -26,23 +26,15 @@ def page_of(*names: str) -> Page:
         for name in names
     ]  # fmt: skip
     section = Section(
-        title="Everything",
-        text=names[0],
-        items=names,
-        figures=figures,
-        table=Table("rows", columns, [names]),
-        facts=[(name, name) for name in names],
-    )
+        title="Everything", text=names[0], items=names, figures=figures,
+        table=Table("rows", columns, [names]), facts=[(name, name) for name in names],
+    )  # fmt: skip
     return Page(
-        title=names[0],
-        method=names[0],
-        inputs=names,
-        cards=[Card(name, name, name) for name in names],
-        sections=[section],
-        settings=[(name, name) for name in names],
-        provenance=RUN._replace(command=" ".join(names)),
+        title=names[0], method=names[0], inputs=names,
+        cards=[Card(name, name, name) for name in names], sections=[section],
+        settings=[(name, name) for name in names], provenance=RUN._replace(command=" ".join(names)),
         references=names,
-    )
+    )  # fmt: skip
 
 
 def table_page() -> bytes:
@@ -100,8 +92,6 @@ def test_inputs__of_several_are_listed() -> None:
     assert "<summary>2 files</summary>" in several
     assert "<li>a&lt;b.bam</li>\n<li>c.bam</li>" in several
 
-
-# ---- in a browser -----------------------------------------------------------------------------
 
 CLICK = "document.querySelectorAll('th button')[{}].click();"
 SEARCH = """const field = document.querySelector("input"); field.value = "C";

@@ -97,9 +97,7 @@ def test_both_doors__make_the_same_request(words: str, keywords: dict[str, Any])
         ),
     ],
 )
-def test_wrong_values__are_said_as_the_door_spells_them(
-    keywords: dict[str, Any], problem: str
-) -> None:
+def test_wrong_values__are_said_as_they_are_spelt(keywords: dict[str, Any], problem: str) -> None:
     ((name, value),) = keywords.items()
     assert type_in(f"green --{name} {value}").startswith(problem.format(f"--{name}"))
     with pytest.raises(UsageError, match=f"^{re.escape(problem.format(name))}"):

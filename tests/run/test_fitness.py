@@ -62,9 +62,7 @@ class Machines:
         return found.problems
 
 
-def test_copies__of_another_time_are_read_whole_once_on_each_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copies__are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A genome that is masked somewhere has the size, the beginning, middle and end of its own."""
     genome = np.random.default_rng(1).choice(np.frombuffer(b"ACGT", np.uint8), 12 << 20)
     for folder in ("here", "same", "masked", "kept"):

@@ -64,9 +64,7 @@ def failing(event: Event) -> None:
         raise Failure("the scheduler does not answer")
 
 
-def test_resume__that_fails_before_the_first_part_was_read_keeps_the_journal(
-    scan: Scan, tmp_path: Path
-) -> None:
+def test_resume__that_fails_at_once_keeps_the_journal(scan: Scan, tmp_path: Path) -> None:
     begin(scan).close()
     before = (tmp_path / "journal").read_bytes()
     again = scan()
@@ -116,9 +114,7 @@ def stale(*_: object, **__: object) -> int:
     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 
-def test_input__that_cannot_be_read_when_all_is_computed_costs_no_journal(
-    compressed: Scan, tmp_path: Path
-) -> None:
+def test_input__that_vanishes_at_the_end_costs_no_journal(compressed: Scan, tmp_path: Path) -> None:
     rows = begin(compressed)
     (tmp_path / "reads.fq.gz").rename(tmp_path / "away")
     with pytest.raises(Unreadable, match=r"reads\.fq\.gz: cannot be read: there is no such file$"):
@@ -158,9 +154,7 @@ def test_journal__that_somebody_took_away_is_not_said_to_be_kept(
     assert (tmp_path / "journal").exists() == bool(other)
 
 
-def test_journal__that_stays_is_said_to_be_kept(
-    scan: Scan, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_journal__that_stays_is_said_to_stay(scan: Scan, caplog: pytest.LogCaptureFixture) -> None:
     begin(scan).close()
     assert caplog.messages == [spelled(KEPT)]
 
@@ -169,9 +163,7 @@ def test_journal__that_stays_is_said_to_be_kept(
     ("gpus", "scan", "docking", "copy_numbers"),
     [(1, 8, 4, 3), (2, 6, 4, 5), (3, 4, 4, 5), (8, 3, 4, 5)],
 )
-def test_lanes__go_by_the_number_of_gpus(
-    gpus: int, scan: int, docking: int, copy_numbers: int
-) -> None:
+def test_lanes__go_by_number_of_gpus(gpus: int, scan: int, docking: int, copy_numbers: int) -> None:
     lanes = (SCAN_LANES, docking_lanes(DockOptions(), False, 0), COPY_NUMBER_LANES)
     assert [each.each(gpus) for each in lanes] == [scan, docking, copy_numbers]
 
@@ -203,9 +195,6 @@ def test_deployment__of_a_scheduler_starts_no_processes_and_a_long_job_does() ->
     devices = tuple(gpu(k, 9) for k in range(8))
     where = deployment(RunOptions(), devices, scan_lanes(int(1000 * SCAN_RATE)))
     assert (where.processes, where.in_process) == (8, False)
-
-
-# ---- GPUs without room, or without CuPy ---------------------------------------------------------
 
 
 def gpu(index: int, free: int, total: int = 80 << 30) -> Device:

@@ -32,15 +32,9 @@ def with_cnvs(
     mean = (copies - 2) / 2
     own = np.array(usual)[sample]
     segments = SegmentTable.uncalled(
-        chrom=chrom,
-        sample=sample,
-        first=(start - base) // 10,
-        stop=(end - base) // 10,
-        start=start,
-        end=end,
-        mean=mean,
-        median=mean + 0.25,
-    )
+        chrom=chrom, sample=sample, first=(start - base) // 10, stop=(end - base) // 10,
+        start=start, end=end, mean=mean, median=mean + 0.25,
+    )  # fmt: skip
     table = replace(
         segments,
         copy_number=copies,

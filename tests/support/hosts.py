@@ -122,9 +122,6 @@ def events(log: Path, name: str) -> int:
     return sum(f'"{name}"' in line for line in lines)
 
 
-# ---- two hosts --------------------------------------------------------------------------------
-
-
 @dataclass
 class Link:
     """The cable between two hosts."""

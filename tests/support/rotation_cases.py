@@ -168,12 +168,9 @@ def band_case(rng: np.random.Generator, interpolation: Any, outside: Any, kind: 
     turns = near_uniform(int(rng.integers(1, 20))) if rng.random() < 0.7 else EulerRotations(120)
     place = tuple((ORIGIN + SPACING * rng.uniform(0, 9, 3)).tolist())
     search = PoseSearch(
-        turns,
-        Shifts((x, y, z), step),
-        center=place if rng.random() < 0.6 else None,
-        top=int(rng.choice([1, 3, 50, 10**6])),
-        min_rmsd=float(rng.choice([0, 0.5, 2])),
-    )
+        turns, Shifts((x, y, z), step), center=place if rng.random() < 0.6 else None,
+        top=int(rng.choice([1, 3, 50, 10**6])), min_rmsd=float(rng.choice([0, 0.5, 2])),
+    )  # fmt: skip
     ligand_of = np.sort(rng.integers(0, 3, count))
     return BandCase(field, bodies, ligand_of, search, float(rng.choice([0, 0.2, 1, 3, 30])))
 

@@ -38,9 +38,6 @@ def assert_same(got: Hits, expected: Hits) -> None:
     assert dtypes == (np.int32, np.int32, np.int64)
 
 
-# ---- random data ------------------------------------------------------------------------------
-
-
 def random_letters(rng: np.random.Generator, size: int, ambiguous: float) -> Letters:
     letters = array(SINGLE)[rng.integers(0, 4, size)]
     chosen = rng.random(size) < ambiguous
@@ -96,8 +93,6 @@ def cases(draw: st.DrawFn, most_records: int = 6, most_signatures: int = 20) -> 
     ]
     return records, signatures
 
-
-# ---- illegal letters --------------------------------------------------------------------------
 
 LEGAL = set(MEANING) | {letter.lower() for letter in MEANING}
 

@@ -26,23 +26,17 @@ def batch(*rows: tuple[bytes, int, int, int, bool, float], first: int = 0, **mor
         "sample_index": np.arange(first, first + len(rows)),
         "ambiguous": np.arange(len(rows), dtype=np.int32),
         "errors": np.arange(len(rows), dtype=np.int32) + 3,
-        "sample_length": np.array(ends, np.int64) + 5,
-        "source": np.zeros(len(rows), np.int32),
-        "mate": np.zeros(len(rows), np.int8),
-        "tied": np.zeros(len(rows), np.int32),
+        "sample_length": np.array(ends, np.int64) + 5, "source": np.zeros(len(rows), np.int32),
+        "mate": np.zeros(len(rows), np.int8), "tied": np.zeros(len(rows), np.int32),
         "bulge": np.zeros(len(rows), np.int32),
-        "cigar": [b"%d=1X" % length for length in range(len(rows))],
-        "bases": [b""] * len(rows),
-    }
+        "cigar": [b"%d=1X" % length for length in range(len(rows))], "bases": [b""] * len(rows),
+    }  # fmt: skip
     return Batch(
-        sample=list(samples),
-        signature=np.array(signatures, np.int32),
-        start=np.array(starts, np.int64),
-        end=np.array(ends, np.int64),
-        reverse=np.array(reverses, np.bool_),
-        score=np.array(scores, np.float64),
+        sample=list(samples), signature=np.array(signatures, np.int32),
+        start=np.array(starts, np.int64), end=np.array(ends, np.int64),
+        reverse=np.array(reverses, np.bool_), score=np.array(scores, np.float64),
         **{**columns, **more},
-    )
+    )  # fmt: skip
 
 
 ROWS = batch(
@@ -74,14 +68,10 @@ def sink(
 ) -> RowSink[Any]:
     """Return the output in a format with columns on request."""
     made: RowSink[Any] = FORMATS[fmt].sink(
-        path=path,
-        format=FORMATS[fmt],
-        columns=FORMATS[fmt].columns(columns),
-        signatures=signatures,
-        files=files,
-        layouts=frozenset(["fastq"]),
+        path=path, format=FORMATS[fmt], columns=FORMATS[fmt].columns(columns),
+        signatures=signatures, files=files, layouts=frozenset(["fastq"]),
         options=options or ScanOptions(),
-    )
+    )  # fmt: skip
     return made
 
 

@@ -141,16 +141,10 @@ def plain(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else int(value)
 
 
-# ---- signatures -------------------------------------------------------------------------------
-
-
 def signatures_named(names: Sequence[bytes], bases: bytes = b"ACGTTGCAACGT") -> Signatures:
     """Return signatures of these names, all of the same bases."""
     letters = np.frombuffer(bases * len(names), np.uint8)
     return Signatures(list(names), Joined(letters, len(bases) * np.arange(len(names) + 1)))
-
-
-# ---- files ------------------------------------------------------------------------------------
 
 
 def fastq(reads: list[Read] = READS, shift: int = 0) -> bytes:
@@ -208,15 +202,10 @@ LAYOUTS = {
 Scan = Callable[..., bytes]
 
 
-# ---- formats ----------------------------------------------------------------------------------
-
-
 def expected_indices(reads: list[Read]) -> list[int]:
     return [
         number for number, read in enumerate(reads) for _ in answer([read], every=True, both=True)
     ]
 
-
-# ---- input ------------------------------------------------------------------------------------
 
 HALVES = (fastq(READS[:3]), fastq(READS[3:]))

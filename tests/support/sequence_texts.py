@@ -114,9 +114,6 @@ def buffers() -> Buffers:
     return Buffers(lambda size: np.empty(size, np.uint8))
 
 
-# ---- strategies -------------------------------------------------------------------------------
-
-
 def wrapped(draw: st.DrawFn, letters: bytes, widths: list[int], end: bytes) -> bytes:
     """Return letters on lines of these widths, or on one line without any."""
     lines = []

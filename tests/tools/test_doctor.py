@@ -90,15 +90,10 @@ def test_diagnose__why_no_gpu_is_used(
 
 
 @pytest.mark.parametrize(("found", "installed", "text", "cure"), OTHER_DIAGNOSES)
-def test_diagnose__what_does_not_stop_the_gpus(
-    found: Survey, installed: list[str], text: str, cure: str
-) -> None:
+def test_diagnose__the_rest(found: Survey, installed: list[str], text: str, cure: str) -> None:
     problems = [each for each in diagnosed(found, *installed) if not each.no_gpus]
     assert [(each.text, each.broken) for each in problems] == ([(text, True)] if text else [])
     assert not text or problems[0].cure.startswith(cure)
-
-
-# ---- the command ------------------------------------------------------------------------------
 
 
 def run(
@@ -161,9 +156,6 @@ def test_command__checks_no_kernel_where_none_is_asked_for(monkeypatch: pytest.M
     assert result.exit_code == 0
 
 
-# ---- the kernel check -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("code", "error"),
     [
@@ -173,9 +165,7 @@ def test_command__checks_no_kernel_where_none_is_asked_for(monkeypatch: pytest.M
         ("import os; os.abort()", "the process ended with -6"),
     ],
 )
-def test_check_kernels__what_the_child_may_do(
-    monkeypatch: pytest.MonkeyPatch, code: str, error: str
-) -> None:
+def test_check_kernels__of_a_child(monkeypatch: pytest.MonkeyPatch, code: str, error: str) -> None:
     monkeypatch.setattr(doctor, "KERNEL_CHECK", code)
     assert doctor.check_kernels(gpus(2)) == {"GPU-0": error, "GPU-1": error}
 

@@ -29,13 +29,9 @@ def test_dask__still_has_what_it_does_not_promise() -> None:
         assert all("/multigpu-" in nanny.local_directory for nanny in here)
         scheduler = found._client.cluster.scheduler  # type: ignore[attr-defined]
         asked = {
-            "processing",
-            "who_has",
-            "ncores_running",
-            "identity",
-            "retire_workers",
+            "processing", "who_has", "ncores_running", "identity", "retire_workers",
             "unregister_worker_plugin",
-        }
+        }  # fmt: skip
         assert asked <= scheduler.handlers.keys()
 
 

@@ -24,9 +24,7 @@ def test_threads__do_what_there_is_at_most_one_gpu_for(count: int, seconds: floa
 
 
 @pytest.mark.parametrize(("count", "asked", "processes"), [(0, 3, 3), (1, 3, 1), (4, 2, 4)])
-def test_processes__are_started_where_the_user_asks_for_them(
-    count: int, asked: int, processes: int
-) -> None:
+def test_processes__are_started_where_asked_for(count: int, asked: int, processes: int) -> None:
     """One for each GPU, however many are asked for."""
     devices = gpus(count)
     assert threads_or_processes(devices, asked, WorkEstimate()) == (devices, processes)
@@ -47,9 +45,7 @@ def test_processes__are_started_where_the_user_asks_for_them(
         (math.inf, 2, 2, 0),  # a search that is refused anyway
     ],
 )
-def test_processes__are_started_where_they_end_a_job_sooner(
-    seconds: float, kept_busy: int, used: int, processes: int
-) -> None:
+def test_processes__where_faster(seconds: float, kept_busy: int, used: int, processes: int) -> None:
     devices, estimate = gpus(4), WorkEstimate(seconds=seconds, gpus_kept_busy=kept_busy)
     assert threads_or_processes(devices, 0, estimate) == (devices[:used], processes)
 

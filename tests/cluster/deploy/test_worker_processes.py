@@ -86,9 +86,7 @@ def test_stranger__reaches_nothing_of_worker_processes() -> None:
         assert len(workers.present()) == 2
 
 
-def test_credentials__are_in_no_file_argument_or_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials__are_kept_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # of the workers
     with start_workers(TWO) as pending:

@@ -71,20 +71,16 @@ def fake_nvml(machine: Machine) -> dict[str, Callable[..., Any]]:
         machine.shutdowns += 1
 
     return {
-        "nvmlInit": initialise,
-        "nvmlShutdown": shut_down,
+        "nvmlInit": initialise, "nvmlShutdown": shut_down,
         "nvmlSystemGetDriverVersion": lambda: machine.driver,
         "nvmlSystemGetCudaDriverVersion": lambda: 13010,
-        "nvmlDeviceGetCount": lambda: len(machine.gpus),
-        "nvmlDeviceGetHandleByIndex": handle,
+        "nvmlDeviceGetCount": lambda: len(machine.gpus), "nvmlDeviceGetHandleByIndex": handle,
         "nvmlDeviceGetMigMode": mig_mode,
         "nvmlDeviceGetMaxMigDeviceCount": lambda gpu: len(gpu.instances),
-        "nvmlDeviceGetMigDeviceHandleByIndex": instance,
-        "nvmlDeviceGetUUID": lambda gpu: gpu.uuid,
-        "nvmlDeviceGetName": lambda gpu: gpu.name,
-        "nvmlDeviceGetMemoryInfo": memory,
+        "nvmlDeviceGetMigDeviceHandleByIndex": instance, "nvmlDeviceGetUUID": lambda gpu: gpu.uuid,
+        "nvmlDeviceGetName": lambda gpu: gpu.name, "nvmlDeviceGetMemoryInfo": memory,
         "nvmlDeviceGetCudaComputeCapability": lambda gpu: gpu.capability,
-    }
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -155,9 +151,7 @@ def test_survey__never_raises_and_says_what_is_wrong(
          "the GPU is in MIG mode and has no MIG instance", False),
     ],
 )  # fmt: skip
-def test_survey__of_a_driver_without_gpus_that_can_be_used(
-    machine: Machine, gpus: list[Gpu], problem: str, broken: bool
-) -> None:
+def test_survey__of_no_gpus(machine: Machine, gpus: list[Gpu], problem: str, broken: bool) -> None:
     machine.gpus = gpus
     found = survey()
     assert found.problem
@@ -224,9 +218,7 @@ def test_survey__obeys_cuda_visible_devices_as_cuda_does(
         assert found.problem == Finding(text, "unset CUDA_VISIBLE_DEVICES")
 
 
-def test_survey__cuda_visible_devices_of_a_mig_instance(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_survey__shows_one_mig_instance(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.gpus = [Gpu("GPU-1", instances=[Gpu("MIG-1"), Gpu("MIG-2")])]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-2")
     found = survey()
@@ -238,20 +230,11 @@ def test_survey__cuda_visible_devices_of_a_mig_instance(
 @pytest.mark.parametrize(
     ("request_", "wanted"),
     [
-        ("auto", [0, 1, 2, 3]),
-        ("ALL", [0, 1, 2, 3]),
-        ("none", []),
-        ("0", [0]),
-        ("3,1", [3, 1]),
-        ("0-3", [0, 1, 2, 3]),
-        ("1-1", [1]),
-        ("3,0-1", [3, 0, 1]),
-        (" 0 , 2 ", [0, 2]),
-        ("GPU-cccc", [3]),
-        ("GPU-b,0", [2, 0]),
-        ("gpu-AABB", [1]),
+        ("auto", [0, 1, 2, 3]), ("ALL", [0, 1, 2, 3]), ("none", []), ("0", [0]), ("3,1", [3, 1]),
+        ("0-3", [0, 1, 2, 3]), ("1-1", [1]), ("3,0-1", [3, 0, 1]), (" 0 , 2 ", [0, 2]),
+        ("GPU-cccc", [3]), ("GPU-b,0", [2, 0]), ("gpu-AABB", [1]),
     ],
-)
+)  # fmt: skip
 def test_select__finds_what_is_asked_for(four: Machine, request_: str, wanted: list[int]) -> None:
     assert [device.index for device in select(request_, survey())] == wanted
 
@@ -277,9 +260,7 @@ THERE = "this machine has 0: NVIDIA H200 GPU-aaaa, 1: NVIDIA H200 GPU-aabb, 2: N
         ("MIG-1", "there is no MIG-1: this machine has 0: "),
     ],
 )  # fmt: skip
-def test_select__refuses_what_is_not_there_and_names_what_is(
-    four: Machine, request_: str, message: str
-) -> None:
+def test_select__refuses_what_is_not_there(four: Machine, request_: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         select(request_, survey())
     assert "\n" not in str(caught.value)

@@ -56,9 +56,6 @@ def parts(outcomes: Iterator[Outcome[Part]]) -> list[Part]:
     return [outcome.part for outcome in outcomes]
 
 
-# ---- order and back-pressure ------------------------------------------------------------------
-
-
 def test_dispatch__gives_the_parts_in_the_order_of_the_spans(any_workers: Workers) -> None:
     slow = {("compute", number): sleep(0.03) for number in range(0, 40, 7)}
     assert parts(dispatch(any_workers, Toy("order", slow), range(40))) == squares(40)
@@ -144,9 +141,6 @@ def test_journal__has_reached_the_disk_when_all_is_computed(
     assert len(synced) == 1
 
 
-# ---- outcomes ---------------------------------------------------------------------------------
-
-
 def test_outcome__tells_the_worker_and_when_each_step_ran(any_workers: Workers) -> None:
     begin = time.time()
     outcomes = list(dispatch(any_workers, Toy("steps", {("load", 3): sleep(0.05)}), range(6)))
@@ -190,9 +184,6 @@ def test_sessions__of_two_jobs_at_once_do_not_mix(local: LocalWorkers) -> None:
     assert mixed == [part for part in squares(10) for _ in range(2)]
 
 
-# ---- errors -----------------------------------------------------------------------------------
-
-
 def raising(error: Exception) -> Callable[[], None]:
     def go() -> None:
         raise error
@@ -201,9 +192,7 @@ def raising(error: Exception) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("step", ["load", "compute", "finish"])
-def test_error__of_a_step_is_raised_where_its_part_would_come(
-    any_workers: Workers, step: str
-) -> None:
+def test_error__of_a_step_is_raised_in_its_place(any_workers: Workers, step: str) -> None:
     toy = Toy(f"error in {step}", {(step, 5): raising(UsageError("span 5 is bad"))})
     outcomes = dispatch(any_workers, toy, range(20))
     assert [next(outcomes).part for _ in range(5)] == squares(5)
@@ -212,9 +201,7 @@ def test_error__of_a_step_is_raised_where_its_part_would_come(
     assert next(outcomes, None) is None
 
 
-def test_error__that_comes_first_in_the_input_is_raised_though_a_later_one_is_quicker(
-    any_workers: Workers,
-) -> None:
+def test_error__that_comes_first_in_the_input_is_raised(any_workers: Workers) -> None:
     def late() -> None:
         time.sleep(0.2)
         raise Broken("first")
@@ -231,9 +218,6 @@ def test_error__of_the_spans_themselves_is_raised(any_workers: Workers) -> None:
 
     with pytest.raises(Broken, match=r"^no more spans$"):
         parts(dispatch(any_workers, Toy("spans"), spans()))
-
-
-# ---- corrections ------------------------------------------------------------------------------
 
 
 @pytest.mark.process
@@ -259,18 +243,12 @@ def test_correct__asks_again_until_the_part_is_right(local: LocalWorkers) -> Non
     assert parts(dispatch(local, Halving("halved"), [8, 1, 5])) == [(1, 1)] * 3
 
 
-# ---- lost workers -----------------------------------------------------------------------------
-
-
 def test_spans__that_carry_data_are_not_kept_when_they_are_done(two_processes: Workers) -> None:
     """Dask would keep the last thousand messages of each connection."""
     spans = [Bulky(number) for number in range(3 * LOGGED_MESSAGES)]
     assert parts(dispatch(two_processes, Toy("bulky"), iter(spans))) == squares(len(spans))
     client = two_processes._client  # type: ignore[attr-defined]
     assert len(client.scheduler_comm.recent_message_log) <= LOGGED_MESSAGES
-
-
-# ---- deployments ------------------------------------------------------------------------------
 
 
 def test_deployment__in_one_process_starts_none_and_does_not_load_dask() -> None:
@@ -307,8 +285,6 @@ def test_failures__survive_the_way_back_from_a_worker(error: Failure) -> None:
         error.exit_status,
     )
 
-
-# ---- workers that hang, lag, die and join cost little time and lose nothing ----------------------
 
 COUNT = 20  # workers
 CHUNKS = 60 * COUNT

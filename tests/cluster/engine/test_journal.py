@@ -84,9 +84,7 @@ def test_journal__that_another_run_may_not_go_on_with_keeps_its_torn_tail(tmp_pa
 
 
 @given(st.data())
-def test_journal__that_is_damaged_anywhere_gives_the_parts_before_or_is_refused(
-    data: st.DataObject,
-) -> None:
+def test_journal__damaged_anywhere_gives_the_parts_before(data: st.DataObject) -> None:
     parts = [b"part %d" % number for number in range(100)]
     with TemporaryDirectory() as folder:
         path = Path(folder, "j")
@@ -122,9 +120,7 @@ def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) ->
     assert (tmp_path / "j").read_bytes() == before
 
 
-def test_journal__of_another_version_is_not_gone_on_with_but_may_be_started_over(
-    tmp_path: Path,
-) -> None:
+def test_journal__of_another_version_is_not_gone_on_with_but_started_over(tmp_path: Path) -> None:
     content = MAGIC.replace(b"3", b"2")
     (tmp_path / "j").write_bytes(content)
     with pytest.raises(UsageError, match=r"of this version; start over, without resume$"):
@@ -168,9 +164,7 @@ def test_journal__with_a_part_that_is_none_says_so(tmp_path: Path) -> None:
         (Codec().pack({"about": ABOUT, "plan": {"chunk_bytes": -5}}), "says chunk_bytes -5"),
     ],
 )
-def test_journal__that_does_not_say_what_it_is_about_is_damaged(
-    tmp_path: Path, first: bytes, problem: str
-) -> None:
+def test_journal__without_a_subject_is_damaged(tmp_path: Path, first: bytes, problem: str) -> None:
     """Its checksum is right, as above."""
     payload = first or b"\0"
     (tmp_path / "j").write_bytes(MAGIC + RECORD.pack(len(payload), zlib.crc32(payload)) + payload)
@@ -232,9 +226,7 @@ def test_journal__that_cannot_grow_says_so_and_is_good(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[0] == count
 
 
-def test_journal__for_which_there_is_no_room_at_all_is_not_left_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_journal__without_room_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -244,9 +236,7 @@ def test_journal__for_which_there_is_no_room_at_all_is_not_left_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_journal__reaches_the_disk_now_and_then_and_when_it_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_journal__reaches_the_disk_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
 
     def fsync(descriptor: int) -> None:
@@ -278,9 +268,7 @@ def test_journal__in_whose_place_another_run_has_its_own_leaves_that(tmp_path: P
     assert (tmp_path / "j").read_bytes() == b"of another run"
 
 
-def test_journal__that_cannot_be_removed_covers_up_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_journal__that_stays_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = opened(tmp_path / "j")
     monkeypatch.setattr(Path, "unlink", forbidden)
     journal.remove()

@@ -28,9 +28,7 @@ def needed(cost: Cost, lanes: int, units: int) -> float:
 @given(
     costs, st.integers(0, 1_000_000), st.integers(1, 8), st.integers(1, 10_000), st.integers(1, 99)
 )
-def test_chunk_units__are_the_most_that_fit(
-    cost: Cost, budget: int, lanes: int, largest: int, least: int
-) -> None:
+def test_units__are_the_most(cost: Cost, budget: int, lanes: int, largest: int, least: int) -> None:
     least = min(least, largest)
     if needed(cost, 1, 1) > budget:
         with pytest.raises(TooLittleMemory, match="the smallest chunk needs"):
@@ -71,9 +69,7 @@ def test_budget__in_which_nothing_fits_is_refused_with_both_numbers(budget: int)
 
 
 @given(st.integers(0, 10**12), st.integers(1, 10**9), st.integers(1, 256))
-def test_balanced__is_at_most_the_largest_and_gives_each_thread_several_chunks(
-    units: int, most: int, threads: int
-) -> None:
+def test_balanced__gives_each_thread_several_chunks(units: int, most: int, threads: int) -> None:
     size = balanced(units, most, threads)
     assert 1 <= size <= most
     chunks = -(-units // size)

@@ -57,9 +57,7 @@ class Numbers:
 
 
 @pytest.mark.parametrize("lengths", [(1,), (30,), (5, 1, 20, 1, 3), (1,) * 40])
-def test_series__give_their_parts_one_after_the_other(
-    local: LocalWorkers, lengths: tuple[int, ...]
-) -> None:
+def test_series__give_their_parts_in_order(local: LocalWorkers, lengths: tuple[int, ...]) -> None:
     numbers = Numbers(*lengths)
     late = {("compute", 0): lambda: threading.Event().wait(0.1)}
     found = [each.part for each in dispatch(local, Toy("series", late), numbers.each())]
@@ -87,9 +85,7 @@ def test_series__are_run_by_as_many_threads() -> None:
     assert found == numbers.expected()
 
 
-def test_series__of_which_much_waits_leave_the_first_alone(
-    local: LocalWorkers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_series__let_the_first_alone(local: LocalWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     """And behind a late chunk no series runs on for ever."""
     monkeypatch.setattr(engine, "WAITING_BYTES", 10)
     gate, numbers = threading.Event(), Numbers(50, 500, 500)

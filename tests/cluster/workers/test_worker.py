@@ -131,9 +131,7 @@ def test_chunk__whose_smallest_piece_does_not_fit_runs_on_the_cpu() -> None:
     assert sums.opened == [0, None]
 
 
-def test_chunk__whose_job_cannot_even_be_set_up_on_the_device_runs_on_the_cpu(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_chunk__of_a_job_without_room_runs_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "REOPEN_AFTER", ())
 
     class Large(Sums):
@@ -154,9 +152,7 @@ def test_chunk__whose_job_cannot_even_be_set_up_on_the_device_runs_on_the_cpu(
         run(sums, 4)
 
 
-def test_chunks__that_do_not_fit_at_once_wait_for_each_other_before_they_are_halved(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_chunks__that_do_not_fit_at_once_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for one of four: two wait, then one, and nothing is divided."""
     monkeypatch.setattr(jobs, "REOPEN_AFTER", ())
     inside, lock, met = Counter[str](), threading.Lock(), threading.Barrier(4, timeout=30)
@@ -187,9 +183,7 @@ def test_chunks__that_do_not_fit_at_once_wait_for_each_other_before_they_are_hal
     assert turns._most == 2  # as four chunks fitted
 
 
-def test_chunk__whose_smallest_piece_does_not_fit_is_named_where_nobody_can_help(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_chunk__that_fits_nowhere_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = "^numbers 0 to 4: about 1 bytes of memory are needed and 1,000 are free, and it"
     problem += " cannot be divided further$"
     with pytest.raises(Failure, match=problem):
@@ -204,9 +198,7 @@ def test_chunk__whose_smallest_piece_does_not_fit_is_named_where_nobody_can_help
             run(Sums(9), 4, gpu=gpu)
 
 
-def test_host__has_no_more_memory_than_the_limit_of_the_address_space_leaves(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_host__has_no_more_memory_than_its_address_space(monkeypatch: pytest.MonkeyPatch) -> None:
     """`ulimit -v`; a scan that does not fit in it is refused before it begins."""
     size = psutil.Process().memory_info().vms
     for limit, most in ((size + (1 << 28), 1 << 29), (1, 0)):
@@ -250,9 +242,7 @@ def test_device__without_room_for_a_context_has_no_free_bytes(
     ],
     ids=str,
 )
-def test_error__of_a_device_is_told_apart_from_others(
-    error: Exception, kind: type[Exception], match: str
-) -> None:
+def test_error__of_devices_is_apart(error: Exception, kind: type[Exception], match: str) -> None:
     with pytest.raises(kind, match=match) as caught:
         run(Sums(9, error=error), 4)
     assert getattr(caught.value, "worker", worker.WORKER.name) == worker.WORKER.name
@@ -296,9 +286,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[tuple[threading.Thread, int]]:
     return found
 
 
-def test_threads__use_the_device_of_their_chunk_and_no_other(
-    used: list[tuple[threading.Thread, int]],
-) -> None:
+def test_threads__use_the_device_of_their_chunk(used: list[tuple[threading.Thread, int]]) -> None:
     """The caller of `dismiss`, too, keeps its own."""
     worker.WORKER.jobs.admit(Sums(9))
     for gpu in ("GPU-2", "GPU-5"):
@@ -375,9 +363,7 @@ def test_turns__of_threads_are_short_as_long_as_there_are_jobs() -> None:
         sys.setswitchinterval(before)
 
 
-def test_session__that_takes_long_to_open_holds_up_no_other_device(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_session__that_opens_slowly_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "device_of", {"slow": 1, "fast": 2}.get)
     opening, opened = threading.Event(), threading.Event()
     sums = Sums(9)
