@@ -11,14 +11,15 @@ from support.docked import Dock, table
 from support.ligand_texts import ETHANOL
 from support.pocket_texts import autogrid
 
-from multigpu import InputError
+from multigpu import InputError, UsageError
 from multigpu.cluster.engine.plan import Cost
-from multigpu.errors import UsageError
 from multigpu.formats.molecules.ligands import LigandRecords
 from multigpu.workloads.dock import grouping, plan
 from multigpu.workloads.dock.grouping import Grouping
 
 TITLES = some.lists(some.sampled_from(["", "a", "a", "b", "b", "b"]), min_size=1, max_size=40)
+TYPES = ("A", "C", "HD", "N", "NA", "OA", "H")
+SMILES = b"CCO ethanol\nC( broken\nCC[O-].[Na+] salt\nO water\nCC(=O)N amide\n"
 
 
 def records(titles: list[str], begin: int) -> LigandRecords:
@@ -56,9 +57,8 @@ def test_spans__do_not_cut_a_ligand(
             fits = max(1, min(fits, chunk_ligands))
             assert len(texts) <= fits or numbers[fits - 1] == numbers[-1]
         assert found == rule.number(titles).tolist()
-    assert b"".join(each.text for span in spans for each in span.records) == b"".join(
-        block.text for block in blocks
-    )
+    texts = [each.text for span in spans for each in span.records]
+    assert b"".join(texts) == b"".join(block.text for block in blocks)
 
 
 def test_ligands__have_a_title_in_common() -> None:
@@ -67,10 +67,6 @@ def test_ligands__have_a_title_in_common() -> None:
     assert Grouping().key(b"a\n", "sdf") == ""
     assert Grouping("title").key(b"@<TRIPOS>MOLECULE\n*****\n", "mol2") == ""
     assert Grouping("smiles").key(b"OCC a", "smiles") == Grouping("smiles").key(b"CCO b", "smiles")
-
-
-TYPES = ("A", "C", "HD", "N", "NA", "OA", "H")
-SMILES = b"CCO ethanol\nC( broken\nCC[O-].[Na+] salt\nO water\nCC(=O)N amide\n"
 
 
 @pytest.fixture(scope="module")
@@ -138,17 +134,14 @@ def test_run__of_huge_ligands(dock: Dock, tmp_path: Path, caplog: pytest.LogCapt
     assert "(ethanol); these score +1,000 kcal/mol for each Å² from its middle" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ("--conformers 3 --in-place", "conformers is for a whole box"),
-        ("--group-by smiles --in-place", "group_by is for a whole box"),
-        ("--conformers 3 --group-by title --step 1", "conformers makes every record a ligand"),
-        ("--conformers 3", "and rotations asks for another search: give step, or leave"),
-        ("--refine rigid --in-place", "refine is for a whole box, and in_place asks for another"),
-        ("--reference none.sdf --step 1", r"none\.sdf"),
-    ],
-)
+@pytest.mark.parametrize(("options", "problem"), [
+    ("--conformers 3 --in-place", "conformers is for a whole box"),
+    ("--group-by smiles --in-place", "group_by is for a whole box"),
+    ("--conformers 3 --group-by title --step 1", "conformers makes every record a ligand"),
+    ("--conformers 3", "and rotations asks for another search: give step, or leave"),
+    ("--refine rigid --in-place", "refine is for a whole box, and in_place asks for another"),
+    ("--reference none.sdf --step 1", r"none\.sdf"),
+])  # fmt: skip
 def test_options__are_refused(dock: Dock, pocket: str, options: str, problem: str) -> None:
     Path("a.sdf").write_bytes(ETHANOL)
     with pytest.raises((UsageError, InputError), match=problem):

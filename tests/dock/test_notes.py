@@ -40,9 +40,6 @@ def test_dock__notes_atoms_outside_the_grid(dock: Dock, caplog: pytest.LogCaptur
     assert caplog.messages[-1].endswith("; --center 0,0,0 puts all in its middle")
 
 
-BIOTIN = 18  # atoms
-
-
 @pytest.fixture
 def maps(golden: Path) -> str:
     return str(golden / "dock" / "real_1stp" / "1stp_protein.maps.fld")

@@ -41,13 +41,6 @@ def test_plan__looks_at_a_cluster(library: Path, scheduler: str, main: Run) -> N
     assert [(worker["gpu"], worker["problems"]) for worker in workers] == 2 * [(False, [])]
 
 
-def plan_of(chunk_bytes: int, chunk_ligands: int, **more: int) -> dock_plan.DockPlan:
-    return dock_plan.DockPlan(
-        chunk_bytes=chunk_bytes, chunk_ligands=chunk_ligands, pose_spans=((0, 100),), budget=0,
-        cost=Cost(1, 0), lanes=2, **more,
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("megabytes", "chunks"), [(3, 3), (240, 240), (960, 480), (9600, 480)]
 )  # fmt: skip
@@ -66,7 +59,9 @@ def test_spans__hold_their_text(library: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(ligands, "READ_BYTES", block)
     path = library / "ligands.sdf"
     source = inspect_source(str(path), ligands.LIGANDS)
-    spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan_of(2000, 7)))
+    sizes = {"chunk_bytes": 2000, "chunk_ligands": 7, "budget": 0, "lanes": 2}
+    plan = dock_plan.DockPlan(pose_spans=((0, 100),), cost=Cost(1, 0), **sizes)
+    spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan))
     assert len(spans) > COUNT // 7
     assert all(sum(map(len, span.records)) <= 7 for span in spans)
     assert all(sum(len(each.text) for each in span.records) <= 2000 for span in spans)

@@ -17,17 +17,14 @@ def written(name: str) -> tuple[bytes, bytes]:
     return Path(f"{name}.sdf").read_bytes(), Path(f"{name}.scores.tsv").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("options", "cut", "poses"),
-    [
-        ((), ("--max-chunk-bytes", "1"), 0),
-        ((), ("--max-chunk-bytes", "3000", "--threads", "3"), 0),
-        pytest.param((), (*CUT, *TWO), 0, marks=pytest.mark.process),
-        # Processes read the ligands themselves; parts of spans of poses go into a journal.
-        pytest.param((), (*CUT[:1], "20000", *TWO), 500, marks=pytest.mark.process),
-        (("--top", "3"), ("--max-chunk-bytes", "1"), 100),
-    ],
-)
+@pytest.mark.parametrize(("options", "cut", "poses"), [
+    ((), ("--max-chunk-bytes", "1"), 0),
+    ((), ("--max-chunk-bytes", "3000", "--threads", "3"), 0),
+    pytest.param((), (*CUT, *TWO), 0, marks=pytest.mark.process),
+    # Processes read the ligands themselves; parts of spans of poses go into a journal.
+    pytest.param((), (*CUT[:1], "20000", *TWO), 500, marks=pytest.mark.process),
+    (("--top", "3"), ("--max-chunk-bytes", "1"), 100),
+])  # fmt: skip
 def test_dock__gives_the_same_bytes_however_it_is_cut(
     dock: Dock, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], cut: tuple[str, ...],
     poses: int,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.golden import cases
+from support.golden import DEVICES, cases
 from support.rotation_cases import plain_ligands
 
 from multigpu.cli import cli
@@ -21,10 +21,6 @@ from multigpu.workloads.dock import plan as dock_plan
 
 REAL = "real_1stp"
 PLAIN = [name for name in cases("dock/*/case.json") if name != REAL]
-DEVICES = [
-    pytest.param(("--gpus", "none"), id="cpu"),
-    pytest.param(("--gpus", "0"), id="cuda", marks=pytest.mark.gpu),
-]
 
 
 @dataclass(frozen=True)

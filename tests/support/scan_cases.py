@@ -15,6 +15,7 @@ SINGLE = b"ACGT"
 AMBIGUOUS = b"NNNNNNNNRYSWKMBDHVnryswkmbdhvUuacgt"  # mostly N, as in life
 
 Letters = NDArray[np.uint8]
+Case = tuple[list[Letters], list[Letters]]
 
 
 def array(text: bytes | str) -> Letters:
@@ -46,12 +47,9 @@ def random_letters(rng: np.random.Generator, size: int, ambiguous: float) -> Let
 
 
 def planted(
-    rng: np.random.Generator,
-    size: int,
-    signatures: list[Letters],
-    ambiguous: float,
+    rng: np.random.Generator, size: int, signatures: list[Letters], ambiguous: float,
     plants: int | None = None,
-) -> Letters:
+) -> Letters:  # fmt: skip
     """Return a record with some signatures, on either strand, some damaged at one place."""
     record = random_letters(rng, size, ambiguous)
     for _ in range(int(rng.integers(0, 4)) if plants is None else plants):
@@ -71,9 +69,6 @@ def written(sets: NDArray[np.uint8]) -> Letters:
     """Return sets as capital letters."""
     letter_of = {bases.SETS[letter]: letter for letter in reversed(MEANING)}
     return array("".join(letter_of[value] for value in sets.tolist()))
-
-
-Case = tuple[list[Letters], list[Letters]]
 
 
 @st.composite

@@ -59,13 +59,9 @@ def random_rows(count: int, seed: int = 1) -> Batch:
 
 
 def sink(
-    fmt: str,
-    *columns: str,
-    path: str | None = None,
-    signatures: Signatures = NAMES,
-    files: tuple[str, ...] = ("samples",),
-    options: ScanOptions | None = None,
-) -> RowSink[Any]:
+    fmt: str, *columns: str, path: str | None = None, signatures: Signatures = NAMES,
+    files: tuple[str, ...] = ("samples",), options: ScanOptions | None = None,
+) -> RowSink[Any]:  # fmt: skip
     """Return the output in a format with columns on request."""
     made: RowSink[Any] = FORMATS[fmt].sink(
         path=path, format=FORMATS[fmt], columns=FORMATS[fmt].columns(columns),
@@ -78,9 +74,8 @@ def sink(
 def collected(output: RowSink[Any], rows: Batch) -> Any:
     """Return what an output takes of rows on a worker."""
     lengths = rows.sample_length
-    return output.collect(
-        Findings(path="samples", source=0, rows=rows, lengths=lengths, names=lambda: rows.sample)
-    )
+    about = {"path": "samples", "source": 0, "rows": rows, "lengths": lengths}
+    return output.collect(Findings(**about, names=lambda: rows.sample))
 
 
 def render(rows: Batch, fmt: str, *columns: str, signatures: Signatures = NAMES) -> bytes:

@@ -46,15 +46,10 @@ ALL = ("--strand", "both", "--hits", "all")
 
 
 def answer(
-    reads: list[Read] = READS,
-    signatures: list[tuple[str, str]] = SIGNATURES,
-    *,
-    every: bool = False,
-    both: bool = False,
-    strict: bool = False,
-    scored: bool = True,
+    reads: list[Read] = READS, signatures: list[tuple[str, str]] = SIGNATURES, *,
+    every: bool = False, both: bool = False, strict: bool = False, scored: bool = True,
     most: float | None = None,
-) -> list[Row]:
+) -> list[Row]:  # fmt: skip
     """Return what the scan should find, by comparing letter by letter.
 
     most: ambiguous bases that a match may have; a float is a share of its length
@@ -203,9 +198,7 @@ Scan = Callable[..., bytes]
 
 
 def expected_indices(reads: list[Read]) -> list[int]:
-    return [
-        number for number, read in enumerate(reads) for _ in answer([read], every=True, both=True)
-    ]
+    return [n for n, read in enumerate(reads) for _ in answer([read], every=True, both=True)]
 
 
 HALVES = (fastq(READS[:3]), fastq(READS[3:]))
