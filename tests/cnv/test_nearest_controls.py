@@ -15,22 +15,18 @@ from multigpu.workloads.cnv.samples.nearest_controls import NEAREST, OF_A_SEX, n
 BATCH, MEN = 40, 60  # samples of each batch; in a cohort of two, of which the first is of women
 
 
-def cohort_of_batches() -> Counts:
-    """Counts of two batches whose regions vary in their own ways, and of three new samples."""
-    sexes = ("female",) * BATCH + ("male",) * MEN + ("female", "male", "female")
-    counts = of_sexes(sexes=sexes, coverage=400)
-    batch = np.array([0] * BATCH + [1] * MEN + [0, 1, 1])
-    effects = np.exp(np.random.default_rng(5).normal(0, 0.2, (len(counts.regions), 2)))
-    return replace(counts, values=np.rint(counts.values * effects[:, batch]).astype(np.int32))
-
-
 def some(counts: Counts, columns: slice) -> Counts:
     return Counts(counts.regions, counts.samples[columns], counts.values[:, columns].copy())
 
 
 @pytest.fixture(scope="module")
 def every() -> Counts:
-    return cohort_of_batches()
+    """Counts of two batches whose regions vary in their own ways, and of three new samples."""
+    sexes = ("female",) * BATCH + ("male",) * MEN + ("female", "male", "female")
+    counts = of_sexes(sexes=sexes, coverage=400)
+    batch = np.array([0] * BATCH + [1] * MEN + [0, 1, 1])
+    effects = np.exp(np.random.default_rng(5).normal(0, 0.2, (len(counts.regions), 2)))
+    return replace(counts, values=np.rint(counts.values * effects[:, batch]).astype(np.int32))
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +58,8 @@ def test_all__are_compared_as_controls_are(every: Counts, path: str) -> None:
     hmm = {"preset": "genome", "gpus": "none", "keep_matrices": False}
     kept = multigpu.cnv(new, cohort=path, reference_samples="all", **hmm)
     controls = some(every, slice(BATCH + MEN))
-    by_hand = multigpu.cnv(
-        new, controls=controls, model="reference", reference_samples="all", **hmm
-    )
-    assert kept.segmentation.equals(by_hand.segmentation)
+    manual = multigpu.cnv(new, controls=controls, model="reference", reference_samples="all", **hmm)
+    assert kept.segmentation.equals(manual.segmentation)
     few = multigpu.cnv(new, cohort=path, **hmm)
     assert NEAREST < len(few.controls) < BATCH + MEN
     assert few.sex[:3] == ("female", "male", "female")
