@@ -6,7 +6,6 @@ A text with … is the beginning, and the end, of what is said.
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ FILES = {
     "list1": b"ACGTACGTAC\nACGTACGTAA\n", "list2": b"name;seq\ng1;ACGTACGTAC\n",
     "list3": b"g1\tACGTACGTAC\t7\n", "list4": b"name;seq\ng1;hello\n",
 }  # fmt: skip
-Noted = Callable[..., list[str]]
+SUFFIX = "files cannot be written: choose a name that"
 
 
 @pytest.fixture(autouse=True)
@@ -53,19 +52,6 @@ def folder(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
-@pytest.fixture
-def noted(main: Run, caplog: pytest.LogCaptureFixture) -> Noted:
-    """The notes of a run that succeeds."""
-
-    def run(*arguments: str) -> list[str]:
-        caplog.clear()
-        ended = main("scan", *arguments, "--gpus", "none")
-        assert (ended.status, ended.err) == (0, "")
-        return [message.removeprefix("multigpu: ") for message in caplog.messages]
-
-    return run
-
-
 def is_said(said: str, expected: str) -> bool:
     begin, dots, end = expected.partition("…")
     return said.startswith(begin) and said.endswith(end) if dots else said == expected
@@ -75,14 +61,11 @@ def table(names: str, rows: list[tuple[Any, ...]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(names.split(), rows, ids=[str(row[0]) for row in rows])
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "reads.fq -s sig.fa b.fa", "reads.fq --signatures sig.fa b.fa c.fa",
-        "reads.fq --signatures=sig.fa b.fa", "reads.fq -ssig.fa b.fa", "-s sig.fa b.fa reads.fq",
-        "long.fa -s sig.fa b.fa", "reads.fq -s sig.fa -s c.fa b.fa",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("words", [
+    "reads.fq -s sig.fa b.fa", "reads.fq --signatures sig.fa b.fa c.fa",
+    "reads.fq --signatures=sig.fa b.fa", "reads.fq -ssig.fa b.fa", "-s sig.fa b.fa reads.fq",
+    "long.fa -s sig.fa b.fa", "reads.fq -s sig.fa -s c.fa b.fa",
+])  # fmt: skip
 def test_fasta_after_the_file_of_signatures__is_refused(main: Run, words: str) -> None:
     ended = main("scan", *words.split(), "--gpus", "none")
     assert (ended.status, ended.out) == (2, "")
@@ -92,14 +75,11 @@ def test_fasta_after_the_file_of_signatures__is_refused(main: Run, words: str) -
     )
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "long.fa reads.fq -s sig.fa", "-s sig.fa long.fa", "-s sig.fa b.fa",
-        "-s sig.fa long.fa b.fa", "-s sig.fa reads.fq long.fa", "long.fa -s sig.fa reads.fq",
-        "reads.fq -s sig.fa --hits all long.fa", "-s sig.fa -s b.fa long.fa",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("words", [
+    "long.fa reads.fq -s sig.fa", "-s sig.fa long.fa", "-s sig.fa b.fa",
+    "-s sig.fa long.fa b.fa", "-s sig.fa reads.fq long.fa", "long.fa -s sig.fa reads.fq",
+    "reads.fq -s sig.fa --hits all long.fa", "-s sig.fa -s b.fa long.fa",
+])  # fmt: skip
 def test_samples__that_are_fasta_are_taken_where_the_order_is_clear(main: Run, words: str) -> None:
     ended = main("scan", *words.split(), "--gpus", "none")
     assert (ended.status, ended.err) == (0, "")
@@ -174,8 +154,12 @@ OLD_QUALITIES = "…below '@', as in old Illumina files, which need --phred-offs
         ("reads.fq -s sig.fa -o hits.txt --format tsv", []),
     ],
 )  # fmt: skip
-def test_run__has_these_notes(noted: Noted, words: str, notes: list[str]) -> None:
-    said = noted(*words.split())
+def test_run__has_these_notes(
+    main: Run, caplog: pytest.LogCaptureFixture, words: str, notes: list[str]
+) -> None:
+    ended = main("scan", *words.split(), "--gpus", "none")
+    assert (ended.status, ended.err) == (0, "")
+    said = [message.removeprefix("multigpu: ") for message in caplog.messages]
     assert len(said) == len(notes), said
     assert [line for line, note in zip(said, notes, strict=True) if not is_said(line, note)] == []
 
@@ -251,9 +235,6 @@ def test_cures_of_lists__make_fasta() -> None:
         assert made.stdout == ">1\nACGT\n>2\nAC\n"
 
 
-SUFFIX = "files cannot be written: choose a name that"
-
-
 @table(
     "words problem",
     [
@@ -269,10 +250,7 @@ SUFFIX = "files cannot be written: choose a name that"
         ("scan a.fq --trace x", "--trace was removed: --log-json has the same steps…"),
         ("cnv c.tsv --plots png -o o", "--plots was removed: the camera above a figure…"),
         ("scan reads.fq -s sig.fa --log-json -", "--log-json -: events go to a file, e.g.…"),
-        (
-            "scan reads.fq -s sig.fa --amplicon-length :9",
-            "--amplicon-length has no effect without --amplicons",
-        ),
+        ("scan reads.fq -s sig.fa --amplicon-length :9", "--amplicon-length has no effect with…"),
         ("simulate samples", "Missing option '--signatures'…"),
         ("cohort build c.tsv -o -", "-: a cohort is a folder: give it a name"),
     ],

@@ -18,6 +18,7 @@ Results = dict[str, bytes]
 with_cnv = pytest.mark.parametrize("job", [*JOBS, "cnv"], indirect=True, scope="session")
 only_cnv = pytest.mark.parametrize("job", ["cnv"], indirect=True, scope="session")
 WORKERS = pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
+SUGGESTIONS = ("note: what may show CNVs", "note: --preset")  # of copy numbers, in every run
 
 
 def stopped(job: Job, folder: Path, number: signal.Signals, *more: str) -> None:
@@ -26,9 +27,6 @@ def stopped(job: Job, folder: Path, number: signal.Signals, *more: str) -> None:
     disturbed.until_under_way()
     disturbed.send(number)
     assert disturbed.ended().status in (130, -signal.SIGKILL)
-
-
-SUGGESTIONS = ("note: what may show CNVs", "note: --preset")  # of copy numbers, in every run
 
 
 def said(ended: Ended) -> list[str]:
@@ -115,14 +113,10 @@ def test_run__without_resume_begins_anew(job: Job, results: Results, tmp_path: P
     assert job.result(tmp_path) == results
 
 
-@pytest.mark.parametrize(
-    ("job", "option", "problem"),
-    [
-        ("scan", ("--strand", "both"), "option strand was forward, is both"),
-        ("cnv", ("--upper", "0.7"), "option upper was 0.5, is 0.7"),
-    ],
-    indirect=["job"],
-)
+@pytest.mark.parametrize(("job", "option", "problem"), [
+    ("scan", ("--strand", "both"), "option strand was forward, is both"),
+    ("cnv", ("--upper", "0.7"), "option upper was 0.5, is 0.7"),
+], indirect=["job"])  # fmt: skip
 def test_resume__with_another_option_is_refused_and_loses_nothing(
     job: Job, results: Results, tmp_path: Path, option: tuple[str, ...], problem: str
 ) -> None:

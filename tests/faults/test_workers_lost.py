@@ -186,9 +186,8 @@ def test_job__that_there_is_no_memory_to_send_ends_the_run_not_the_workers(two: 
             raise MemoryError("not enough memory: 5 bytes needed")
 
     _, _, error = taken(two, Large("large"), 10)
-    assert str(error) == (
-        "the job cannot be given to the workers: not enough memory: 5 bytes needed"
-    )
+    said = "the job cannot be given to the workers: not enough memory: 5 bytes needed"
+    assert str(error) == said
     assert taken(two, Toy("small"), 10)[0] == squares(10)
 
 

@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -66,6 +66,7 @@ class Joining(scan.SpanReader):
 
 scan.SpanReader = Joining
 """
+Scan = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
@@ -94,9 +95,6 @@ def loading(host: Host, name: str, code: str) -> tuple[str, str]:
     path = host.folder / f"{name}.py"
     path.write_text(code)
     return "--preload", str(path)
-
-
-Scan = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
@@ -148,27 +146,18 @@ def test_command__waits_for_a_scheduler_that_is_starting(host: Host, scan: Scan)
     assert (host.folder / "hits.tsv").exists()
 
 
-@pytest.fixture
-def mixed(host: Host) -> Iterator[Path]:
-    """A cluster of a worker that has a GPU, as far as one asks it, and one that has none."""
-    with (
-        host.scheduler() as scheduler,
-        host.worker(*loading(host, "gpu", GPU)),
-        host.worker(),
-    ):
-        yield scheduler
-
-
-def test_worker_without_a_gpu__helps_only_where_all_use_cpus(mixed: Path) -> None:
+def test_worker_without_a_gpu__helps_only_where_all_use_cpus(host: Host) -> None:
     def gpus(**run: object) -> str | None:
         with ExitStack() as stack:
-            crew = Job(RunOptions(scheduler_file=str(mixed), **run)).crew(stack, [])  # type: ignore[arg-type]
+            crew = Job(RunOptions(scheduler_file=str(file), **run)).crew(stack, [])  # type: ignore[arg-type]
             return crew.workers().gpu
 
-    with pytest.raises(Failure, match="has no GPU that can be used \\(gpus none lets") as refused:
-        gpus()
-    assert str(refused.value).count("worker tcp://") == 1
-    assert gpus(gpus="none") is None
+    refused = pytest.raises(Failure, match=r"has no GPU that can be used \(gpus none lets")
+    with host.scheduler() as file, host.worker(*loading(host, "gpu", GPU)), host.worker():
+        with refused as caught:
+            gpus()
+        assert str(caught.value).count("worker tcp://") == 1
+        assert gpus(gpus="none") is None
 
 
 def test_all_gpus__of_a_cluster_without_any_are_refused(host: Host) -> None:
@@ -277,13 +266,11 @@ def test_slurm_file__runs_a_command_on_the_nodes(host: Host, samples: str, signa
     for name, script in (("srun", SRUN), ("dask", PROGRAM), ("multigpu", PROGRAM)):
         (programs / name).write_text(script)
         (programs / name).chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
     run = subprocess.run(
         [DEPLOY / "slurm.sbatch", "scan", samples, "-s", signatures, "-o", "hits.tsv"],
         cwd=host.folder, timeout=120, check=False, capture_output=True, text=True,
-        env={
-            **os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
-            "SLURM_JOB_ID": "1",
-        },
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "SLURM_JOB_ID": "1"},
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert (host.folder / "hits.tsv").read_text().count("\n") == 2001

@@ -112,13 +112,10 @@ def test_run__beside_a_neighbour_on_the_gpu_gives_the_same_bytes(
     assert len(ended.err.splitlines()) <= 4
 
 
-@pytest.mark.parametrize(
-    ("command", "leave", "start"),
-    [
-        *[("scan", 20, PLANNED), ("dock", 20, PLANNED)],
-        *[(command, -200, start) for command in COMMANDS for start in (PLANNED, UNPLANNED)],
-    ],
-)
+@pytest.mark.parametrize(("command", "leave", "start"), [
+    *[("scan", 20, PLANNED), ("dock", 20, PLANNED)],
+    *[(command, -200, start) for command in COMMANDS for start in (PLANNED, UNPLANNED)],
+])  # fmt: skip
 def test_run__without_the_cpu_says_in_a_line_what_is_free(
     folder: Path, command: str, leave: int, start: tuple[str, ...]
 ) -> None:

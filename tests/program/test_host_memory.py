@@ -14,10 +14,9 @@ from support.approximate_cases import with_edits
 from support.program import program, run_python
 from support.scan_cases import random_letters
 
+from multigpu import Counts, write_counts
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.formats.alignments.regions import windows
-from multigpu.formats.tables.counts import Counts
-from multigpu.formats.tables.counts_files import write_counts
 from multigpu.workloads.cnv import plan as cnv_plan
 from multigpu.workloads.dock import plan as dock_plan
 from multigpu.workloads.dock.simulate import ligands, pocket

@@ -15,11 +15,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 from support.cohorts import cnv_job, cohort
 
 import multigpu
-from multigpu.errors import InputError, UsageError
+from multigpu import Counts, InputError, UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.storage.fingerprints import digest
-from multigpu.formats.tables.counts import Counts
 from multigpu.kernels.maps import Receptor
 from multigpu.workloads.cnv.options import KeptResults
 from multigpu.workloads.dock.simulate import ligands, pocket
@@ -78,10 +77,8 @@ def dock(tmp_path: Path) -> Inputs:
     (tmp_path / "q.txt").write_text(QUATERNIONS)
 
     def run(ligands: str = f"{tmp_path}/l.sdf", **more: Any) -> Any:
-        rotations = tmp_path / "q.txt"
-        return multigpu.dock(
-            ligands, tmp_path / "p.npz", rotation_file=rotations, max_chunk_bytes=400, **ONE, **more
-        )
+        how = {"rotation_file": tmp_path / "q.txt", "max_chunk_bytes": 400, **ONE}
+        return multigpu.dock(ligands, tmp_path / "p.npz", **how, **more)
 
     return Inputs(tmp_path, run)
 
@@ -91,14 +88,11 @@ def refuses(inputs: Inputs, what: str, **more: Any) -> None:
         list(inputs.run(journal=inputs.folder / "journal", resume=True, **more))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("ACGT\n>b\n", "\n>b\nACGT"),  # cut otherwise: the same letters, the same names
-        ("GATTACA", "GATTACC"), (">a", ">d"), (">c\nGGATTACA\n", ""),
-        ("\n>c\nGGATTACA\n", "\n>c\nGGATTACA\n>e\nA\n"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change", [
+    ("ACGT\n>b\n", "\n>b\nACGT"),  # cut otherwise: the same letters, the same names
+    ("GATTACA", "GATTACC"), (">a", ">d"), (">c\nGGATTACA\n", ""),
+    ("\n>c\nGGATTACA\n", "\n>c\nGGATTACA\n>e\nA\n"),
+])  # fmt: skip
 def test_scan__with_other_signatures_is_refused(scan: Inputs, change: tuple[str, str]) -> None:
     scan.begin()
     scan.edit("s.fa", *change)
@@ -174,15 +168,12 @@ def test_pocket__counts_with_every_field(dock: Inputs) -> None:
     assert len({digest(found), *changed}) == len(others) + 1
 
 
-def reversed_records(text: str, begin: str, joint: str) -> str:
-    return "".join(reversed([begin + each for each in text.split(begin)[1:]])) or joint
-
-
 def test_scan__of_a_changed_url_is_refused(scan: Inputs) -> None:
     run = scan.run
     scan.run = lambda **more: run(place="file://", **more)
     scan.begin()
-    (scan.folder / "one.fq").write_text(reversed_records(READS, "@", ""))
+    records = reversed(READS.split("@")[1:])
+    (scan.folder / "one.fq").write_text("".join(f"@{each}" for each in records))
     refuses(scan, f"input file://{scan.folder}/one.fq was ")
 
 
@@ -297,9 +288,7 @@ def test_digest__tells_kinds_shapes_lengths_and_borders_apart() -> None:
         {"a": zeros}, {"b": zeros}, [["a", zeros]], Regions.of([]), Regions.of([("a", 1, 2)]),
     ]  # fmt: skip
     assert len({digest(value) for value in values}) == len(values)
-
-
-def test_digest__is_of_the_content_wherever_it_lies_and_of_every_byte() -> None:
+    # It is of the content, wherever it lies, and of every byte.
     rng = np.random.default_rng(1)
     large = rng.integers(0, 9, (3000, 2000), np.int32)  # two pieces
     assert digest(large) == digest(np.asfortranarray(large)) == digest(large.copy())
