@@ -29,11 +29,6 @@ def some(first: int, stop: int, **changes: Any) -> Counts:
     return Counts(regions, counts.samples[first:stop], values)
 
 
-def without_names(counts: Counts) -> Counts:
-    """The same, as another table may have them."""
-    return replace(counts, regions=replace(counts.regions, genes=(), gc=None))
-
-
 def content(folder: str) -> dict[str, bytes]:
     """All files of a folder."""
     paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
@@ -58,7 +53,9 @@ def test_cohort__is_the_same_whatever_was_added_and_removed(
     if not in_one_step:
         monkeypatch.setattr(files, "_exchange", lambda *_: False)
     whole, path = built(some(0, 5), "whole"), built(some(0, 3))
-    multigpu.add_to_cohort(path, without_names(some(3, 6)))
+    more = some(3, 6)  # as another table may have them: without names
+    more = replace(more, regions=replace(more.regions, genes=(), gc=None))
+    multigpu.add_to_cohort(path, more)
     multigpu.remove_from_cohort(path, ["sample6"])
     assert content(path) == content(whole)
     multigpu.remove_from_cohort(path, ["sample2", "sample4"])

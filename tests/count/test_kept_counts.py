@@ -29,9 +29,7 @@ def kept(folder: Path) -> KeptCounts:
 
 
 def test_job__counts_only_files_that_are_new(tmp_path: Path, some: str) -> None:
-    other, third = (
-        write_alignments(tmp_path / f"{k}.bam", random_rows(300, seed=k)) for k in (3, 4)
-    )
+    other, third = (write_alignments(tmp_path / f"{k}.bam", random_rows(300, k)) for k in (3, 4))
     folder = tmp_path / "kept"
     first = counts(folder, some, other)
     for path in folder.iterdir():
@@ -44,13 +42,10 @@ def test_job__counts_only_files_that_are_new(tmp_path: Path, some: str) -> None:
     assert len(list(folder.iterdir())) == 3
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"window": 7001}, {"min_mapq": 2}, {"remove_duplicates": True}, {"read_width": 2},
-        {"get_width": True}, {"stranded_start": True}, {"chromosomes": ["chr2", "chr1"]},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change", [
+    {"window": 7001}, {"min_mapq": 2}, {"remove_duplicates": True}, {"read_width": 2},
+    {"get_width": True}, {"stranded_start": True}, {"chromosomes": ["chr2", "chr1"]},
+])  # fmt: skip
 def test_job__with_a_change_counts_again(tmp_path: Path, some: str, change: dict[str, Any]) -> None:
     folder = tmp_path / "kept"
     counts(folder, some)

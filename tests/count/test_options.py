@@ -27,13 +27,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
             read.flag |= [0, 0x43, 0x83, 0x200][at % 4]
             read.next_reference_id = near.reference_id
             read.next_reference_start = near.reference_start + [0, -30, 0, 50][at // 4 % 4]
-        with pysam.AlignmentFile(str(folder / "b.bam"), "wb", template=file) as out:
-            for read in reads:
-                out.write(read)
         cram = {"reference_filename": str(write_fasta(folder / "reference.fa"))}
-        with pysam.AlignmentFile(str(folder / "b.cram"), "wc", template=file, **cram) as out:
-            for read in reads:
-                out.write(read)
+        for name, mode, more in (("b.bam", "wb", {}), ("b.cram", "wc", cram)):
+            with pysam.AlignmentFile(str(folder / name), mode, template=file, **more) as out:
+                for read in reads:
+                    out.write(read)
     pysam.index(str(folder / "b.bam"))
     return [str(folder / "b.bam"), str(folder / "b.cram")]
 
@@ -59,11 +57,8 @@ def test_fragments__are_pairs_at_the_mate_on_the_left(files: list[str]) -> None:
         return is_near and (mate < here or (mate == here and read.is_read2))
 
     with pysam.AlignmentFile(files[0]) as file:
-        kept = [
-            (read.reference_name, read.reference_start)
-            for read in file
-            if not (read.flag & 0x904 or follows_its_mate(read))
-        ]
+        wanted = (read for read in file if not (read.flag & 0x904 or follows_its_mate(read)))
+        kept = [(read.reference_name, read.reference_start) for read in wanted]
     expected = [
         sum(n == name and at <= start < at + 9000 for n, start in kept)
         for name, size in REFERENCES

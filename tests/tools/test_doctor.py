@@ -19,10 +19,8 @@ CU12, CU13 = "cupy-cuda12x", "cupy-cuda13x"
 
 
 def gpus(count: int, name: str = "NVIDIA H200") -> tuple[Device, ...]:
-    return tuple(
-        Device(number, f"GPU-{number}", name, 140 * GIB, 139 * GIB, (9, 0), mig=False)
-        for number in range(count)
-    )
+    about = (name, 140 * GIB, 139 * GIB, (9, 0))
+    return tuple(Device(k, f"GPU-{k}", *about, mig=False) for k in range(count))
 
 
 def machine(count: int, cuda: tuple[int, int] = (13, 0), **more: Any) -> Survey:
@@ -156,15 +154,12 @@ def test_command__checks_no_kernel_where_none_is_asked_for(monkeypatch: pytest.M
     assert result.exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [
-        (f"print('a warning'){doctor.KERNEL_CHECK.replace('import', 'import numpy as')}", ""),
-        ("raise RuntimeError('driver too odd')", "RuntimeError: driver too odd"),
-        ("raise SystemExit(7)", "the process ended with 7"),
-        ("import os; os.abort()", "the process ended with -6"),
-    ],
-)
+@pytest.mark.parametrize(("code", "error"), [
+    (f"print('a warning'){doctor.KERNEL_CHECK.replace('import', 'import numpy as')}", ""),
+    ("raise RuntimeError('driver too odd')", "RuntimeError: driver too odd"),
+    ("raise SystemExit(7)", "the process ended with 7"),
+    ("import os; os.abort()", "the process ended with -6"),
+])  # fmt: skip
 def test_check_kernels__of_a_child(monkeypatch: pytest.MonkeyPatch, code: str, error: str) -> None:
     monkeypatch.setattr(doctor, "KERNEL_CHECK", code)
     assert doctor.check_kernels(gpus(2)) == {"GPU-0": error, "GPU-1": error}
