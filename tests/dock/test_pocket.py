@@ -242,18 +242,12 @@ def test_dock__of_a_receptor_is_that_of_its_pocket(receptor: str, main: Run) -> 
     assert main("pocket", receptor, *box, "--spacing", "1", "-o", "p.maps.fld").status == 0
     search = search[:-2]
     assert dock("c.sdf", "--pocket", "p.maps.fld") == first
-    (center, size), edge = read_box("p.maps.fld")
-    dry = main("dock", "l.sdf", "--receptor", receptor, "--box", center, size, "--dry-run")
-    assert f"pocket        {edge}" in dry.out
-
-
-def read_box(path: str) -> tuple[tuple[str, str], str]:
-    """Return center and size of a pocket as options, and its points at 0.375 Å in words."""
-    pocket = read_pocket(path)
+    pocket = read_pocket("p.maps.fld")
     size = pocket.end - pocket.origin
-    points = (2 * np.ceil(size / 0.75) + 1).astype(int)
-    shown = [",".join(f"{x:g}" for x in row) for row in (pocket.center, size)]
-    return (shown[0], shown[1]), " × ".join(map(str, points))
+    words = [",".join(f"{x:g}" for x in row) for row in (pocket.center, size)]
+    dry = main("dock", "l.sdf", "--receptor", receptor, "--box", *words, "--dry-run")
+    points = (2 * np.ceil(size / 0.75) + 1).astype(int)  # at 0.375 Å
+    assert f"pocket        {' × '.join(map(str, points))}" in dry.out
 
 
 @pytest.mark.gpu

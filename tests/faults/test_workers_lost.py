@@ -138,11 +138,16 @@ def test_device__that_fails_is_retired(two: Workers, tmp_path: Path) -> None:
 def test_devices__of_a_single_process_that_all_fail_hand_over_to_its_cpu_or_end_the_run(
     gpus: int, cpu_fallback: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def compute(session: Any, loaded: int) -> int:
+        if session.place.gpu is not None:
+            raise DeviceFailed(worker.WORKER.device_name, "lost")
+        return loaded * loaded
+
     monkeypatch.setattr(f"{WORKER}.device_of", lambda gpu: None if gpu is None else 0)
     monkeypatch.setattr(f"{MEMORY}.use", lambda device: None)
     monkeypatch.setattr(f"{MEMORY}.free_bytes", lambda device: 1 << 30)
     monkeypatch.setattr(f"{MEMORY}.release_pool", lambda device: None)
-    monkeypatch.setattr("support.toy.ToySession.compute", _fails_on_a_gpu)
+    monkeypatch.setattr("support.toy.ToySession.compute", compute)
     local = LocalWorkers(2, [f"GPU-{k}" for k in range(gpus)], cpu_fallback=cpu_fallback)
     parts, events, error = taken(local, Toy("all devices"), 40)
     local.close()
@@ -152,12 +157,6 @@ def test_devices__of_a_single_process_that_all_fail_hand_over_to_its_cpu_or_end_
         assert str(error).endswith(" failed: lost; there is no other device")
         assert parts == []
     assert len(named(events, "retired")) == gpus
-
-
-def _fails_on_a_gpu(session: Any, loaded: int) -> int:
-    if session.place.gpu is not None:
-        raise DeviceFailed(worker.WORKER.device_name, "lost")
-    return loaded * loaded
 
 
 @pytest.mark.parametrize("unfit", [{0}, {0, 1}], ids=["one", "all"])
