@@ -1,6 +1,5 @@
 """Scans that are refused, and such that are not."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,19 +28,5 @@ def refused(main: Run, tmp_path: Path, signatures: str) -> Refused:
         assert list(folder.iterdir()) == []
         assert (ended.status, ended.out) == (2, "")
         return ended.problem
-
-    return run
-
-
-@pytest.fixture
-def accepted(main: Run, tmp_path: Path, signatures: str) -> Callable[..., int]:
-    """How many rows a scan of these samples writes."""
-
-    def run(*samples: str, options: tuple[str, ...] = ()) -> int:
-        output = tmp_path / "hits.tsv"
-        command = ("scan", *samples, "-s", signatures, "-o", str(output), "--gpus", "none")
-        ended = main(*command, *options)
-        assert (ended.status, ended.out, ended.err) == (0, "", "")
-        return output.read_bytes().count(b"\n") - 1
 
     return run

@@ -19,10 +19,8 @@ LAYOUTS = {
 }
 CHUNKS = [pytest.param((), id="one chunk"), pytest.param(("--max-chunk-bytes", "7"), id="7 bytes")]
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": gzip.compress,
-    "bgzf": bgzf,
-    "zstd": zstd.compress,
-}
+    "gzip": gzip.compress, "bgzf": bgzf, "zstd": zstd.compress,
+}  # fmt: skip
 BASE, QUALITY, LENGTH = ("ACGTXCGTAC", "I" * 10), ("ACGTACGTAC", "IIII IIIII"), ("ACGT", "IIIII")
 
 Refused = Callable[..., str]

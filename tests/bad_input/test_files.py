@@ -5,7 +5,7 @@ import gzip
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,10 +17,6 @@ from multigpu import InputError, scan
 from multigpu.formats.storage.zstandard import zstd
 
 NOBODY = 65534
-
-
-def test_scan__of_good_input_is_not_refused(accepted: Callable[..., int], store: Store) -> None:
-    assert accepted(store("reads.fq", READS)) == 2
 
 
 @contextlib.contextmanager
@@ -39,9 +35,10 @@ def without_privileges() -> Iterator[None]:
 
 
 @pytest.fixture
-def public(accepted: Callable[..., int], store: Store) -> Iterator[Path]:
+def public(main: Run, store: Store, signatures: str) -> Iterator[Path]:
     """A folder that everybody may enter and list, not write; after a run that loads all modules."""
-    assert accepted(store("reads.fq", READS)) == 2
+    ended = main("scan", store("reads.fq", READS), "-s", signatures, "--gpus", "none")
+    assert (ended.status, ended.out.count("\n"), ended.err) == (0, 3, "")
     folder = Path(tempfile.mkdtemp(prefix="multigpu-test-"))
     (folder / "good.fq").write_bytes(READS)
     (folder / "sig.fa").write_bytes(SIGNATURES)
@@ -82,16 +79,12 @@ SAMPLES = {
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_samples__that_are_none_are_named(
-    refused: Refused, store: Store, tmp_path: Path, name: str
-) -> None:
+def test_no_samples__are_named(refused: Refused, store: Store, tmp_path: Path, name: str) -> None:
     store("text.fq", b"r1,ACGT\n")
     store("notes/reads.txt", READS)
     path = str(tmp_path / name)  # which an absolute name replaces
     assert refused(store("good.fq", READS), path) == f"{path}: {SAMPLES[name]}"
 
-
-# ---- compressed data --------------------------------------------------------------------------
 
 WHOLE = many(50)
 DAMAGED = {
@@ -126,13 +119,8 @@ def test_damaged_signatures__are_told_with_the_file(refused: Refused, store: Sto
     assert problem == f"{path}: gzip data ends early: the file is truncated"
 
 
-# ---- files that change ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("layout", ["fastq", "fasta"])
-def test_file_cut_between_records_while_it_is_read__is_told(
-    store: Store, signatures: str, layout: str
-) -> None:
+def test_file_cut_between_records__is_told(store: Store, signatures: str, layout: str) -> None:
     """What is left of it is a good file, so only its size tells that samples are missing."""
     record = {"fastq": b"@r\nACGT\n+\nIIII\n", "fasta": b">r\nACGT\n"}[layout]
     path = Path(store("cut.f", 1000 * record))

@@ -6,7 +6,6 @@ A text with … is the beginning, and the end, of what is said.
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +39,7 @@ FILES = {
     "list1": b"ACGTACGTAC\nACGTACGTAA\n", "list2": b"name;seq\ng1;ACGTACGTAC\n",
     "list3": b"g1\tACGTACGTAC\t7\n", "list4": b"name;seq\ng1;hello\n",
 }  # fmt: skip
-Noted = Callable[..., list[str]]
+SUFFIX = "files cannot be written: choose a name that"
 
 
 @pytest.fixture(autouse=True)
@@ -53,19 +52,6 @@ def folder(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
-@pytest.fixture
-def noted(main: Run, caplog: pytest.LogCaptureFixture) -> Noted:
-    """The notes of a run that succeeds."""
-
-    def run(*arguments: str) -> list[str]:
-        caplog.clear()
-        ended = main("scan", *arguments, "--gpus", "none")
-        assert (ended.status, ended.err) == (0, "")
-        return [message.removeprefix("multigpu: ") for message in caplog.messages]
-
-    return run
-
-
 def is_said(said: str, expected: str) -> bool:
     begin, dots, end = expected.partition("…")
     return said.startswith(begin) and said.endswith(end) if dots else said == expected
@@ -75,17 +61,11 @@ def table(names: str, rows: list[tuple[Any, ...]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(names.split(), rows, ids=[str(row[0]) for row in rows])
 
 
-# ---- -s a.fa b.fa -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "reads.fq -s sig.fa b.fa", "reads.fq --signatures sig.fa b.fa c.fa",
-        "reads.fq --signatures=sig.fa b.fa", "reads.fq -ssig.fa b.fa", "-s sig.fa b.fa reads.fq",
-        "long.fa -s sig.fa b.fa", "reads.fq -s sig.fa -s c.fa b.fa",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("words", [
+    "reads.fq -s sig.fa b.fa", "reads.fq --signatures sig.fa b.fa c.fa",
+    "reads.fq --signatures=sig.fa b.fa", "reads.fq -ssig.fa b.fa", "-s sig.fa b.fa reads.fq",
+    "long.fa -s sig.fa b.fa", "reads.fq -s sig.fa -s c.fa b.fa",
+])  # fmt: skip
 def test_fasta_after_the_file_of_signatures__is_refused(main: Run, words: str) -> None:
     ended = main("scan", *words.split(), "--gpus", "none")
     assert (ended.status, ended.out) == (2, "")
@@ -95,21 +75,16 @@ def test_fasta_after_the_file_of_signatures__is_refused(main: Run, words: str) -
     )
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "long.fa reads.fq -s sig.fa", "-s sig.fa long.fa", "-s sig.fa b.fa",
-        "-s sig.fa long.fa b.fa", "-s sig.fa reads.fq long.fa", "long.fa -s sig.fa reads.fq",
-        "reads.fq -s sig.fa --hits all long.fa", "-s sig.fa -s b.fa long.fa",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("words", [
+    "long.fa reads.fq -s sig.fa", "-s sig.fa long.fa", "-s sig.fa b.fa",
+    "-s sig.fa long.fa b.fa", "-s sig.fa reads.fq long.fa", "long.fa -s sig.fa reads.fq",
+    "reads.fq -s sig.fa --hits all long.fa", "-s sig.fa -s b.fa long.fa",
+])  # fmt: skip
 def test_samples__that_are_fasta_are_taken_where_the_order_is_clear(main: Run, words: str) -> None:
     ended = main("scan", *words.split(), "--gpus", "none")
     assert (ended.status, ended.err) == (0, "")
     assert len(ended.out.splitlines()) > 1
 
-
-# ---- notes ------------------------------------------------------------------------------------
 
 SWAPPED = "are samples and signatures swapped?"
 KINDS = "the signatures (reads.fq) are FASTQ and the samples (sig.fa) FASTA"
@@ -179,8 +154,12 @@ OLD_QUALITIES = "…below '@', as in old Illumina files, which need --phred-offs
         ("reads.fq -s sig.fa -o hits.txt --format tsv", []),
     ],
 )  # fmt: skip
-def test_run__has_these_notes(noted: Noted, words: str, notes: list[str]) -> None:
-    said = noted(*words.split())
+def test_run__has_these_notes(
+    main: Run, caplog: pytest.LogCaptureFixture, words: str, notes: list[str]
+) -> None:
+    ended = main("scan", *words.split(), "--gpus", "none")
+    assert (ended.status, ended.err) == (0, "")
+    said = [message.removeprefix("multigpu: ") for message in caplog.messages]
     assert len(said) == len(notes), said
     assert [line for line, note in zip(said, notes, strict=True) if not is_said(line, note)] == []
 
@@ -204,8 +183,6 @@ def test_names__in_notes_and_at_the_end_move_no_cursor(store: Store) -> None:
     assert ended.all_err.count("a\\x1b[2J.fq") == 2
     assert "\x1b" not in ended.all_err
 
-
-# ---- files that are something else ------------------------------------------------------------
 
 SEQUENCE = "a sequence has to stand in a FASTA file: printf '>name\\nACGTN\\n' > sequence.fa"
 PROTEIN = (
@@ -247,9 +224,7 @@ def test_sample__that_is_something_else_is_named_with_the_cure(
 
 
 @table("name problem", [*EVERYWHERE, *AS_SIGNATURES])
-def test_signatures__that_are_something_else_are_named_with_the_cure(
-    refused: Refused, name: str, problem: str
-) -> None:
+def test_signatures__of_another_kind_are_named(refused: Refused, name: str, problem: str) -> None:
     assert is_said(refused("reads.fq", signatures=name), f"{name}: {problem}")
 
 
@@ -258,11 +233,6 @@ def test_cures_of_lists__make_fasta() -> None:
     for cure, text in ((first, "ACGT\nAC\n"), (second, "1\tACGT\n2,AC\n")):
         made = subprocess.run(cure, shell=True, input=text, stdout=-1, text=True, check=True)
         assert made.stdout == ">1\nACGT\n>2\nAC\n"
-
-
-# ---- commands that are refused ------------------------------------------------------------------
-
-SUFFIX = "files cannot be written: choose a name that"
 
 
 @table(
@@ -280,10 +250,7 @@ SUFFIX = "files cannot be written: choose a name that"
         ("scan a.fq --trace x", "--trace was removed: --log-json has the same steps…"),
         ("cnv c.tsv --plots png -o o", "--plots was removed: the camera above a figure…"),
         ("scan reads.fq -s sig.fa --log-json -", "--log-json -: events go to a file, e.g.…"),
-        (
-            "scan reads.fq -s sig.fa --amplicon-length :9",
-            "--amplicon-length has no effect without --amplicons",
-        ),
+        ("scan reads.fq -s sig.fa --amplicon-length :9", "--amplicon-length has no effect with…"),
         ("simulate samples", "Missing option '--signatures'…"),
         ("cohort build c.tsv -o -", "-: a cohort is a folder: give it a name"),
     ],
@@ -301,9 +268,7 @@ def test_output__with_a_strange_name_is_written_in_the_format_that_is_asked_for(
     assert Path("hits.xlsx").read_bytes().startswith(b"sample\tsignature")
 
 
-def test_threads_of_numba__that_are_none_are_refused(
-    main: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_threads_of_numba__are_refused(main: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_NUM_THREADS", "0")
     ended = main("scan")
     assert (ended.status, "unset it" in ended.problem) == (2, True)

@@ -14,27 +14,7 @@ from multigpu.run.command import keep_inputs
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
 
 
-# ---- output -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("option", ["-o", "--summary"])
-def test_output__that_cannot_be_is_told_before_any_input_is_read(
-    main: Run, tmp_path: Path, option: str
-) -> None:
-    missing = tmp_path / "nowhere"
-    for path, problem in (
-        (missing / "hits.tsv", f"there is no directory {missing}"),
-        (tmp_path, "it is a directory"),
-    ):
-        ended = main("scan", "absent.fq", "-s", "absent.fa", option, str(path))
-        assert (ended.status, ended.out) == (2, "")
-        assert ended.problem == f"{path}: cannot be written: {problem}"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_output__that_was_there_stays_as_it_was(
-    main: Run, store: Store, signatures: str, tmp_path: Path
-) -> None:
+def test_output__stays_as_it_was(main: Run, store: Store, signatures: str, tmp_path: Path) -> None:
     bad, old = store("bad.fq", many(60, r30=BASE)), store("hits.tsv", b"old")
     before = sorted(tmp_path.iterdir())
     ended = main("scan", bad, "-s", signatures, "-o", old, "--gpus", "none")
@@ -44,48 +24,48 @@ def test_output__that_was_there_stays_as_it_was(
 
 
 REPORTS = ("--summary", "--log-json")
-NAMED_TWICE = [
-    *(f"reads.fq -s sig.fa {each} ./{name}"
+
+
+FULL = "/dev/full: cannot be written: the disk is full (no space left on device)"
+READ_NEXT = (
+    "in -o in/new.fa --format tsv", "in/* -o in/new.tsv", "i* -o in/new.fq.gz --format tsv",
+    "**/*.f? -o in/deep/new.fq --format tsv", "in/a.fq --counts sig.tsv",
+    "in/*.[fjh]* --summary in/new.json", "in/* -o new.tsv --multiqc in/x_mqc.json",
+    "./in/../in/*.f* --log-json in/new.f",
+)  # fmt: skip
+REFUSED = [  # words, and what is told
+    *((f"reads.fq -s sig.fa {each} ./{name}", f"./{name} is named twice")
       for each in ("-o", *REPORTS) for name in ("reads.fq", "sig.fa")),
-    *(f"reads.fq -s sig.fa -o new.tsv {each} reads.fq" for each in REPORTS),
-    *(f"reads.fq -s sig.fa -o same {each} same" for each in REPORTS),
-    "*.fq -s sig.fa -o reads.fq",
+    *((f"reads.fq -s sig.fa -o new.tsv {each} reads.fq", "reads.fq is named") for each in REPORTS),
+    *((f"reads.fq -s sig.fa -o same {each} same", "same is named twice") for each in REPORTS),
+    ("*.fq -s sig.fa -o reads.fq", "reads.fq is named twice"),
+    *((f"{words} -s {'sig*' if '--counts' in words else 'sig.fa'}", "the next run would read it as")
+      for words in READ_NEXT),
+    *((f"reads.fq -s sig.fa -o hits.parquet.{end}", "Parquet files are compressed inside")
+      for end in ("gz", "zst")),
+    # Before any input is read, also of what is written last.
+    *((f"absent.fq -s absent.fa {each} nowhere/x", "nowhere/x: cannot be written: there is no dire")
+      for each in ("-o", "--summary")),
+    *((f"absent.fq -s absent.fa {each} in", "in: cannot be written: it is a directory")
+      for each in ("-o", "--summary")),
+    *((f"reads.fq -s sig.fa -o new.tsv {each} /dev/full", FULL) for each in ("-o", *REPORTS)),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", NAMED_TWICE)
-def test_output__that_would_replace_an_input_or_another_is_refused(
-    main: Run, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
-) -> None:
-    store("reads.fq", READS)
+@pytest.mark.parametrize(("words", "problem"), REFUSED, ids=[words for words, _ in REFUSED])
+def test_output__that_cannot_be_or_would_replace_an_input_is_refused(
+    main: Run, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str,
+    problem: str,
+) -> None:  # fmt: skip
+    for name in ("reads.fq", "in/a.fq", "in/deep/b.fq"):
+        store(name, READS)
     store("sig.fa", SIGNATURES)
     monkeypatch.chdir(tmp_path)
+    before = {path: path.is_dir() or path.read_bytes() for path in tmp_path.rglob("*")}
     ended = main("scan", *words.split(), "--gpus", "none")
     assert (ended.status, ended.out) == (2, "")
-    assert ended.problem.startswith(f"{words.split()[-1]} is named twice")
-    left = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert left == {"reads.fq": READS, "sig.fa": SIGNATURES}
-
-
-@pytest.mark.parametrize("words", [
-    "in -o in/new.fa --format tsv", "in/* -o in/new.tsv", "i* -o in/new.fq.gz --format tsv",
-    "**/*.f? -o in/deep/new.fq --format tsv", "in/a.fq -s sig* --counts sig.tsv",
-    "in/*.[fjh]* --summary in/new.json", "in/* -o new.tsv --multiqc in/x_mqc.json",
-    "./in/../in/*.f* --log-json in/new.f",
-])  # fmt: skip
-def test_output__that_the_next_run_would_read_is_refused(
-    main: Run, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
-) -> None:
-    store("in/a.fq", READS)
-    store("in/deep/b.fq", READS)
-    signatures = () if "-s" in words.split() else ("-s", store("sig.fa", SIGNATURES))
-    store("sig.fa", SIGNATURES)
-    monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.rglob("*"))
-    ended = main("scan", *words.split(), *signatures, "--gpus", "none")
-    assert (ended.status, ended.out) == (2, "")
-    assert "the next run would read it as one of" in ended.problem
-    assert sorted(tmp_path.rglob("*")) == before
+    assert problem in ended.problem
+    assert {path: path.is_dir() or path.read_bytes() for path in tmp_path.rglob("*")} == before
 
 
 def test_inputs__are_not_looked_at_where_no_output_is_there(tmp_path: Path) -> None:
@@ -101,24 +81,7 @@ def test_inputs__are_not_looked_at_where_no_output_is_there(tmp_path: Path) -> N
     assert asked == ["all"]
 
 
-FULL = "cannot be written: the disk is full (no space left on device)"
-
-
-@pytest.mark.parametrize("option", ["-o", *REPORTS])
-def test_full_disk__is_told_before_the_run(
-    main: Run, store: Store, signatures: str, tmp_path: Path, option: str
-) -> None:
-    """Also of what is written last."""
-    samples, hits = store("good.fq", READS), tmp_path / "hits.tsv"
-    run = ("scan", samples, "-s", signatures, "-o", str(hits), "--gpus", "none")
-    ended = main(*run, option, "/dev/full")
-    assert (ended.status, ended.out, ended.problem) == (2, "", f"/dev/full: {FULL}")
-    assert not hits.exists()
-
-
-# ---- options ----------------------------------------------------------------------------------
-
-WRONG_OPTIONS = [
+WRONG = [
     ("--hits last", "'--hits': 'last' is not one of 'first', 'best', 'sites', 'all', 'top'"),
     ("--min-score nan", "--min-score is nan; it must be a number"),
     ("--min-score 93.5", "--min-score is 93.5; no score is above 93, the highest Phred score of"),
@@ -140,45 +103,15 @@ WRONG_OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"), WRONG_OPTIONS, ids=[o[:40] for o, _ in WRONG_OPTIONS]
-)
+@pytest.mark.parametrize(("options", "problem"), WRONG, ids=[o[:40] for o, _ in WRONG])
 def test_wrong_option__is_told(refused: Refused, store: Store, options: str, problem: str) -> None:
     assert problem in refused(store("good.fq", READS), options=tuple(options.split()))
 
 
-@pytest.mark.parametrize("name", ["hits.parquet.gz", "hits.parquet.zst"])
-def test_parquet__compressed_once_more_is_refused(
-    main: Run, store: Store, signatures: str, tmp_path: Path, name: str
-) -> None:
-    output = str(tmp_path / name)
-    ended = main("scan", store("good.fq", READS), "-s", signatures, "-o", output, "--gpus", "none")
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.problem.startswith("Parquet files are compressed inside")
-    assert list(tmp_path.glob("*hits*")) == []
-
-
-# ---- the scheduler ----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def silent() -> Iterator[str]:
-    """An address where somebody listens and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
-
-
-@pytest.fixture
-def closed() -> str:
-    """An address where nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"tcp://127.0.0.1:{server.getsockname()[1]}"
-
-
 @pytest.mark.parametrize("by_file", [False, True], ids=["address", "file"])
-def test_scheduler__that_is_not_there_is_told_in_time(
-    refused: Refused, store: Store, closed: str, by_file: bool
-) -> None:
+def test_no_scheduler__is_told(refused: Refused, store: Store, by_file: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closed = f"tcp://127.0.0.1:{server.getsockname()[1]}"  # where nobody listens then
     options = ("--scheduler", closed)
     if by_file:
         content = f'{{"type": "Scheduler", "address": "{closed}"}}'.encode()
@@ -189,26 +122,24 @@ def test_scheduler__that_is_not_there_is_told_in_time(
     assert problem.startswith(f"{options[1]}: no scheduler answered within 0.5 s")
 
 
-def test_scheduler__that_takes_the_connection_and_never_answers_is_told_in_time(
-    store: Store, signatures: str, silent: str
-) -> None:
+def test_scheduler__that_never_answers_is_told(store: Store, signatures: str) -> None:
     """By the command, and from Python, which then ends."""
     samples, limit = store("good.fq", READS), 2 + SOON
-    options = ("--scheduler", silent, "--connect-timeout", "0.5")
-    ended = program(*SCAN, samples, "-s", signatures, *options, timeout=limit)
-    assert (ended.status, ended.out) == (2, "")
-    assert ended.problem.startswith(f"{silent}: no scheduler answered within 0.5 s")
-    scan = f"multigpu.scan({samples!r}, {signatures!r}, scheduler={silent!r}, connect_timeout=0.5)"
-    ended = run_python("-c", f"import multigpu; list({scan})", timeout=limit)
-    assert (ended.status, "UsageError" in ended.lines[-1]) == (1, True)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        silent = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        options = ("--scheduler", silent, "--connect-timeout", "0.5")
+        ended = program(*SCAN, samples, "-s", signatures, *options, timeout=limit)
+        assert (ended.status, ended.out) == (2, "")
+        assert ended.problem.startswith(f"{silent}: no scheduler answered within 0.5 s")
+        scan = f"scan({samples!r}, {signatures!r}, scheduler={silent!r}, connect_timeout=0.5)"
+        ended = run_python("-c", f"import multigpu; list(multigpu.{scan})", timeout=limit)
+        assert (ended.status, "UsageError" in ended.lines[-1]) == (1, True)
 
 
 @pytest.mark.parametrize(
     "content", [b"no JSON", b"[]", b'{"address": 7}', '{"address": "tcp://a:1"}'.encode("utf-16")]
 )
-def test_scheduler_file__that_is_no_json_is_told(
-    refused: Refused, store: Store, content: bytes
-) -> None:
+def test_scheduler_file__of_no_json_is_told(refused: Refused, store: Store, content: bytes) -> None:
     path = store("scheduler.json", content)
     problem = refused(store("good.fq", READS), options=("--scheduler-file", path))
     assert problem.startswith(f"{path}: ")

@@ -14,11 +14,11 @@ from faults.harness import Run as Disturbed
 from support.program import ROOT, Ended, Run, program, run_python
 
 SOON = 5.0  # seconds; the promise is 2, on a machine that does nothing else
+COMMANDS = ("scan", "doctor --no-kernel-check", "plan")
+FULL = ": cannot be written: the disk is full (no space left on device)"
 
 
-def test_program__tells_an_error_without_a_traceback(
-    store: Store, signatures: str, tmp_path: Path
-) -> None:
+def test_program__tells_an_error_in_one_line(store: Store, signatures: str, tmp_path: Path) -> None:
     path, output = store("bad.fq", many(60, r30=BASE)), tmp_path / "hits.tsv"
     ended = program(*SCAN, path, "-s", signatures, "-o", str(output), "--max-chunk-bytes", "100")
     assert (ended.status, ended.out) == (2, "")
@@ -32,9 +32,6 @@ def test_program__with_debug_shows_where_an_error_comes_from(store: Store, signa
     assert ended.status == 2
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[-1].startswith("multigpu: error: ")
-
-
-# ---- Ctrl-C -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +70,6 @@ def test_interrupt__ends_soon_says_one_line_and_leaves_nothing(
     assert left(tmp_path) == [".hits.tsv.journal"]
 
 
-# ---- the files of a process ---------------------------------------------------------------------
-
-
 def in_shell(script: str, *arguments: str) -> Ended:
     """Run the program as `$@` of a shell script."""
     return program(*arguments, script=script)
@@ -86,15 +80,11 @@ def small_scan(store: Store, signatures: str) -> tuple[str, ...]:
     return (*SCAN, store("good.fq", READS), "-s", signatures)
 
 
-@pytest.mark.parametrize("command", ["scan", "doctor --no-kernel-check", "plan"])
-@pytest.mark.parametrize(
-    ("script", "problem"),
-    [
-        ('"$@" >&-', " is closed"),
-        ('"$@" >/dev/full',
-         ": cannot be written: the disk is full (no space left on device)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("command", "script", "problem"), [
+    *((command, '"$@" >&-', " is closed") for command in COMMANDS),
+    *((command, '"$@" >/dev/full', FULL)
+      for command in (*COMMANDS, "--help", "scan --help", "--citation")),
+])  # fmt: skip
 def test_standard_output__that_is_closed_or_full_is_told(
     small_scan: tuple[str, ...], command: str, script: str, problem: str
 ) -> None:
@@ -104,25 +94,14 @@ def test_standard_output__that_is_closed_or_full_is_told(
     assert ended.problem == f"standard output{problem}"
 
 
-@pytest.mark.parametrize("words", ["--help", "scan --help", "--citation"])
-def test_help__into_a_full_disk_is_told(words: str) -> None:
-    ended = in_shell('"$@" >/dev/full', *words.split())
-    problem = "standard output: cannot be written: the disk is full (no space left on device)"
-    assert (ended.status, ended.problem) == (2, problem)
-
-
-def test_standard_error__that_is_closed_is_no_reason_to_fail(small_scan: tuple[str, ...]) -> None:
+def test_closed_files__are_no_reason_to_fail(small_scan: tuple[str, ...], tmp_path: Path) -> None:
     """Nor does a file that is opened later get its number, and what is said, into it."""
     ended = in_shell('"$@" 2>&-', *small_scan)
     assert ended.status == 0
     assert ended.out.splitlines()[0].startswith("sample\tsignature")
     ended = in_shell('"$@" 2>&-', *small_scan, "--gpus", "9")
     assert (ended.status, ended.out, ended.err) == (2, "", "")
-
-
-def test_standard_files__that_are_all_closed_do_not_get_into_the_output(
-    small_scan: tuple[str, ...], tmp_path: Path
-) -> None:
+    assert in_shell('"$@" 2>/dev/full', *SCAN, "absent.fq", "-s", "absent.fa").status == 2
     output = tmp_path / "hits.tsv"
     ended = in_shell('"$@" <&- >&- 2>&-', *small_scan, "-o", str(output))
     assert ended.status == 0
@@ -134,13 +113,7 @@ def test_answer__that_nobody_reads_ends_as_filters_do(small_scan: tuple[str, ...
     assert ended.err == "141\n"
 
 
-def test_standard_error__that_is_full_is_no_reason_for_another_status() -> None:
-    assert in_shell('"$@" 2>/dev/full', *SCAN, "absent.fq", "-s", "absent.fa").status == 2
-
-
-def test_working_folder__that_is_gone_is_no_reason_to_fail(
-    small_scan: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_working_folder__may_be_gone(small_scan: tuple[str, ...], tmp_path: Path) -> None:
     # Numba imports `coverage` where it is installed, as it is for tests only; it needs a folder.
     (tmp_path / "coverage.py").write_text("raise ImportError")
     (tmp_path / "gone").mkdir()
@@ -165,8 +138,8 @@ def test_name__that_is_no_utf8_is_a_name(small_scan: tuple[str, ...], tmp_path: 
     assert len((tmp_path / "hits.tsv").read_bytes().splitlines()) == 3
 
 
-def test_interrupt__that_a_callback_of_a_library_ignores_comes_again() -> None:
-    code = """
+LIBRARIES = {
+    "ignores it in a callback": """
 import ctypes, os, signal, sys, time
 from multigpu.run.signals import raise_again
 sys.unraisablehook = raise_again
@@ -178,17 +151,10 @@ try:
     interrupted()
     time.sleep(9)
 except KeyboardInterrupt:
-    sys.exit(7)
-"""
-    begin = time.monotonic()
-    ended = run_python("-c", code)
-    assert (ended.status, ended.err) == (7, "")
-    assert time.monotonic() - begin < 5
-
-
-def test_interrupt__comes_although_a_library_has_taken_its_signal() -> None:
-    """As RDKit does in every thread that embeds a molecule."""
-    code = """
+    sys.exit(102)
+""",
+    # As RDKit does in every thread that embeds a molecule.
+    "has taken its signal": """
 import ctypes, os, signal, sys, threading, time
 from multigpu.run import signals
 signals.listen()
@@ -202,9 +168,14 @@ try:
         time.sleep(0.01)
 except KeyboardInterrupt as error:
     sys.exit(100 + error.args[0])
-"""
+""",
+}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_interrupt__comes_although_a_library(library: str) -> None:
     begin = time.monotonic()
-    ended = run_python("-c", code)
+    ended = run_python("-c", LIBRARIES[library])
     assert (ended.status, ended.err) == (100 + signal.SIGINT, "")
     assert time.monotonic() - begin < 5
 
@@ -253,9 +224,7 @@ def hanging(where: str, *options: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("where", HANGS)
-def test_signal__ends_the_program_although_something_hangs(
-    where: str, number: signal.Signals
-) -> None:
+def test_signal__ends_the_program_where_something_hangs(where: str, number: signal.Signals) -> None:
     with hanging(where) as run:
         run.send_signal(number)
         assert run.wait(20) == 128 + number

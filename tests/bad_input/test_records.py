@@ -111,14 +111,7 @@ def test_broken_record__is_told_with_its_place(
     assert told == f"{path}: {problem}"
 
 
-# ---- which error ------------------------------------------------------------------------------
-
-
-TOLD = {
-    BASE: "'X' is not a base",
-    QUALITY: "' ' at position 4",
-    LENGTH: "4 bases, the quality has 5",
-}
+TOLD = {BASE: "'X' is not a", QUALITY: "' ' at position 4", LENGTH: "4 bases, the quality has 5"}
 SIZES = ["7", "64", "500", "100000"]
 
 
@@ -130,12 +123,8 @@ SIZES = ["7", "64", "500", "100000"]
          for b in ("base", "quality", "lengths") if a != b],
 )  # fmt: skip
 def test_error__reported_is_the_first_of_the_input_whatever_the_chunks(
-    refused: Refused,
-    store: Store,
-    early: tuple[str, str],
-    late: tuple[str, str],
-    compression: str,
-) -> None:
+    refused: Refused, store: Store, early: tuple[str, str], late: tuple[str, str], compression: str,
+) -> None:  # fmt: skip
     compress = COMPRESS.get(compression, bytes)
     good = store("good.fq", many(40))
     bad = store("bad.fq.x", compress(many(60, r30=early, r33=late)))
@@ -146,9 +135,7 @@ def test_error__reported_is_the_first_of_the_input_whatever_the_chunks(
         assert TOLD[early] in problem
 
 
-def test_error__of_a_later_chunk_is_the_same_from_two_worker_processes(
-    refused: Refused, store: Store
-) -> None:
+def test_error__of_a_later_chunk_is_the_same_of_workers(refused: Refused, store: Store) -> None:
     good, bad = store("good.fq", many(40)), store("bad.fq", many(60, r30=LENGTH, r31=BASE))
     options = ("--max-chunk-bytes", "200")
     problem = refused(good, bad, options=options)

@@ -11,10 +11,8 @@ from support.bams import random_rows, write_alignments
 from support.cohorts import cohort, of_sexes
 
 import multigpu
-from multigpu import UsageError
+from multigpu import CnvResult, Counts, UsageError
 from multigpu.formats.tables import arrow
-from multigpu.formats.tables.counts import Counts
-from multigpu.workloads.cnv.results.result import CnvResult
 
 
 def cnv(given: Any, **options: Any) -> CnvResult:
@@ -90,16 +88,11 @@ def test_refused__inputs_of_other_types(given: Any) -> None:
         cnv([])
 
 
-# ---- tables in memory -----------------------------------------------------------------------
-
-
 def test_frames__of_pyarrow_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     counts, _ = cohort()
     assert cnv(as_arrow(counts)).segmentation.equals(cnv(counts).segmentation)
-
-
-def test_frames__of_pyarrow_refused() -> None:
+    # What is refused.
     counts, _ = cohort()
     table = as_arrow(counts)
     with pytest.raises(UsageError, match="column smp: it cannot hold string"):

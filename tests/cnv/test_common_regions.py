@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from support.cohorts import planted
 
-from multigpu import cnv
+from multigpu import Counts, cnv
 from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.tables.counts import Counts
 from multigpu.kernels.hmm.types import ExpectedCounts
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples
@@ -34,9 +33,7 @@ def common(
 
 @pytest.mark.parametrize("times", [0.01, 0.5, 1.5])
 @pytest.mark.parametrize("carriers", [7, 10, 14])
-def test_common__are_those_planted_with_the_counts_of_two_copies(
-    carriers: int, times: float
-) -> None:
+def test_common__are_those_planted_with_counts_of_two_copies(carriers: int, times: float) -> None:
     found, values = common([("chr1", 400, 440, range(carriers), times)])
     assert abs(found.rows.min() - 400) <= 1
     assert abs(found.rows.max() - 439) <= 1
@@ -52,21 +49,16 @@ def test_common__are_those_planted_with_the_counts_of_two_copies(
     assert (unsure <= found.share_of(first, stop)).all()
 
 
-@pytest.mark.parametrize(
-    ("events", "samples", "zeros"),
-    [
-        ([], 20, None),
-        ([("chr1", 400, 440, [3], 0.5)], 20, None),
-        ([("chr1", 400, 440, range(2), 0.01), ("chr1", 600, 640, [5], 2.0)], 20, None),
-        ([("chr1", 400, 440, range(3), 0.5)], 4, None),  # too few samples
-        ([], 20, slice(300, 600)),
-        ([], 20, slice(0, REGIONS - 2)),
-        ([("chr1", 400, 440, range(10), 0.5)], 20, slice(0, REGIONS)),
-    ],
-)
-def test_none__where_few_are_changed_or_nothing_is_told(
-    events: Any, samples: int, zeros: slice | None
-) -> None:
+@pytest.mark.parametrize(("events", "samples", "zeros"), [
+    ([], 20, None),
+    ([("chr1", 400, 440, [3], 0.5)], 20, None),
+    ([("chr1", 400, 440, range(2), 0.01), ("chr1", 600, 640, [5], 2.0)], 20, None),
+    ([("chr1", 400, 440, range(3), 0.5)], 4, None),  # too few samples
+    ([], 20, slice(300, 600)),
+    ([], 20, slice(0, REGIONS - 2)),
+    ([("chr1", 400, 440, range(10), 0.5)], 20, slice(0, REGIONS)),
+])  # fmt: skip
+def test_none__with_few_changes_or_reads(events: Any, samples: int, zeros: slice | None) -> None:
     assert common(events, samples, zeros=zeros)[0].rows.tolist() == []
 
 
@@ -87,7 +79,7 @@ def test_replace_in__sets_expected_counts_of_some_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("preset", "carriers"), [("panel", 3), ("panel", 6), ("panel", 7), ("genome", 7)]
+    ("preset", "carriers"), [*(("panel", n) for n in (3, 6, 7)), ("genome", 7)]
 )
 def test_loss__is_found_in_all_of_its_carriers(preset: str, carriers: int) -> None:
     random, is_genome = np.random.default_rng(carriers), preset == "genome"

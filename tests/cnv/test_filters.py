@@ -12,18 +12,13 @@ from support.bams import write_alignments
 from support.cohorts import cohort
 
 import multigpu
-from multigpu import UsageError
+from multigpu import Counts, UsageError
 from multigpu.formats.alignments.files import renamed_as
 from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.tables.counts import Counts
 from multigpu.workloads.cnv.opening import open_job, open_plan
 from multigpu.workloads.cnv.request import CnvRequest
-from multigpu.workloads.cnv.samples.filters import (
-    FilteredRegions,
-    are_touched,
-    filter_regions,
-    join_neighbours,
-)
+from multigpu.workloads.cnv.samples import filters
+from multigpu.workloads.cnv.samples.filters import filter_regions
 
 PLACES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(1, 9)), min_size=1)
 
@@ -33,9 +28,7 @@ def regions_of(places: list[tuple[int, int, int]], prefix: str = "chr") -> Regio
 
 
 @given(steps=st.lists(st.sampled_from([0, 0, 0, 5]), min_size=1), count=st.integers(2, 4))
-def test_join__neighbours_from_the_first_on_and_never_over_a_gap(
-    steps: list[int], count: int
-) -> None:
+def test_join__neighbours_from_the_first_and_never_over_a_gap(steps: list[int], count: int) -> None:
     start = np.cumsum([0, *steps[:-1]]) + 10 * np.arange(len(steps))
     half = len(steps) // 2
     chrom = (np.arange(len(steps)) >= half).astype(np.int32) * (half > 0)
@@ -49,14 +42,14 @@ def test_join__neighbours_from_the_first_on_and_never_over_a_gap(
             wanted[-1].append(row)
         else:
             wanted.append([row])
-    joined, first = join_neighbours(regions, count)
+    joined, first = filters.join_neighbours(regions, count)
     assert first.tolist() == [rows[0] for rows in wanted]
     assert joined.end.tolist() == [start[rows[-1]] + 10 for rows in wanted]
     assert joined.genes == tuple(",".join(dict.fromkeys(genes[k] for k in r)) for r in wanted)
     assert joined.gc == pytest.approx([gc[rows].mean() for rows in wanted])
     values = np.arange(2 * len(steps), dtype=np.int32).reshape(-1, 2)
     kept = np.arange(len(first)) % 3 > 0
-    filtered = FilteredRegions(
+    filtered = filters.FilteredRegions(
         regions=joined.take(np.flatnonzero(kept)), first=first, kept=kept, mappability=None,
         notes=(),
     )  # fmt: skip
@@ -74,8 +67,8 @@ def test_touched__are_those_that_share_a_base(
     wanted = [
         any(c == d and a < b + m and b < a + n for d, b, m in theirs) for c, a, n in sorted(ours)
     ]
-    assert are_touched(regions, renamed_as(listed, regions)).tolist() == wanted
-    assert not are_touched(regions, listed).any()
+    assert filters.are_touched(regions, renamed_as(listed, regions)).tolist() == wanted
+    assert not filters.are_touched(regions, listed).any()
 
 
 def request(counts: Any, **given: Any) -> CnvRequest:
@@ -95,9 +88,8 @@ def test_run__is_that_on_a_table_of_these_regions(tmp_path: Path) -> None:
     values = np.add.reduceat(counts.values, first, axis=0, dtype=np.int32)
     end = np.append(regions.start[first[1:]], 0)
     end[[166, 333, 500]] = regions.end[[499, 999, 1499]]
-    kept = (regions.chrom[first] != 1) & ~(
-        (regions.chrom[first] == 0) & (regions.start[first] < 190_001) & (end > 60_000)
-    )
+    chrom, start = regions.chrom[first], regions.start[first]
+    kept = (chrom != 1) & ~((chrom == 0) & (start < 190_001) & (end > 60_000))
     chrom = (regions.chrom[first][kept] > 0).astype(np.int32)
     fewer = Regions(("chr1", "chr3"), chrom, regions.start[first][kept], end[kept])
     wanted = multigpu.cnv(Counts(fewer, counts.samples, values[kept]), gpus="none")
@@ -110,9 +102,7 @@ def test_run__is_that_on_a_table_of_these_regions(tmp_path: Path) -> None:
     assert plan.plan().shape.regions == len(fewer)
 
 
-def test_excluded__chromosomes_of_another_name_are_noted_and_nothing_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_excluded__chromosomes_of_another_name_are_noted(tmp_path: Path) -> None:
     counts, _ = cohort()
     regions, asked = counts.regions, request(counts, exclude=bed(tmp_path / "x", "2\t0\t9"))
     assert "has none of the chromosomes of the counts" in filter_regions(regions, asked).notes[-1]
@@ -146,19 +136,14 @@ def test_mappability__below_a_half_is_left_out(tmp_path: Path) -> None:
         multigpu.cnv(counts, gpus="none", mappability=bed(tmp_path / "y", "chr1\t0\t99000000\t40"))
 
 
-def with_waves() -> tuple[Counts, np.ndarray]:
-    """Return a cohort with waves, and its GC content."""
+def test_gc__by_column_bed_and_fasta(tmp_path: Path) -> None:
     counts, _ = cohort(coverage=200.0)
-    random = np.random.default_rng(5)
-    slow = np.convolve(random.normal(size=len(counts.regions) + 99), np.ones(100) / 10, "valid")
+    regions, random = counts.regions, np.random.default_rng(5)
+    slow = np.convolve(random.normal(size=len(regions) + 99), np.ones(100) / 10, "valid")
     gc = np.clip(0.42 + 0.07 * slow, 0.1, 0.9)
     waves = 1 + np.linspace(-0.5, 0.5, 6) * (gc[:, None] - 0.42) / 0.1
-    return replace(counts, values=random.poisson(counts.values * waves).astype(np.int32)), gc
-
-
-def test_gc__by_column_bed_and_fasta(tmp_path: Path) -> None:
-    counts, gc = with_waves()
-    regions, before = counts.regions, counts.values.copy()
+    counts = replace(counts, values=random.poisson(counts.values * waves).astype(np.int32))
+    before = counts.values.copy()
     plain = multigpu.cnv(counts, gpus="none", seg_median=(0.3, -0.5))
     column = np.column_stack([counts.values, gc])
     table = Counts(regions, (*counts.samples, "GC"), column)
@@ -210,15 +195,12 @@ def test_alignments__are_counted_in_all_regions_and_filtered_then(tmp_path: Path
         write_alignments(tmp_path / f"{sample}.bam", rows, references=[("chr1", 10_000)])
     lines = [f"chr1\t{k}\t{k + 50}\t{0.3 + k % 1000 / 5000}" for k in range(0, 8000, 50)]
     regions = bed(tmp_path / "x.bed", "#chrom\tstart\tend\tgc", *lines)
-    left_out = bed(tmp_path / "y.bed", "1\t0\t100")
-    asked = request(
-        str(tmp_path), regions=regions, gc="gc", rebin=2, exclude=left_out, rename="auto"
-    )
+    masked = bed(tmp_path / "y.bed", "1\t0\t100")
+    asked = request(str(tmp_path), regions=regions, gc="gc", rebin=2, exclude=masked, rename="auto")
     assert open_plan(asked).plan().shape.regions == 79
     job = open_job(asked)
     assert len(job.values) == 79
-    assert job.cohort.regions.gc == pytest.approx(
-        [0.3 + (k % 1000 + 25) / 5000 for k in range(100, 8000, 100)]
-    )
+    wanted = [0.3 + (k % 1000 + 25) / 5000 for k in range(100, 8000, 100)]
+    assert job.cohort.regions.gc == pytest.approx(wanted)
     with pytest.raises(UsageError, match="gc gc: there is no such file, and no regions with"):
         open_job(request(str(tmp_path), gc="gc"))

@@ -35,20 +35,10 @@ def test_publish__again_leaves_the_matrices_that_are_in_their_place(tmp_path: Pa
     output.publish(part)
     assert output.store_path(part) == tmp_path / output.MATRICES
     fill(part, "cnvs.tsv")
-    output.publish(part)
+    fill(tmp_path, output.REPORT, text="old")
+    assert output.publish(part) == [output.REPORT]  # what it removes, and no matrices
     assert texts(tmp_path) == {"cnvs.tsv": "new", f"{output.MATRICES}/inner": "new"}
     assert (part / output.JOURNAL).exists()
-
-
-def test_publish__names_what_it_removes_but_no_matrices_that_a_stopped_run_has_moved(
-    tmp_path: Path,
-) -> None:
-    part = tmp_path / output.PART
-    fill(part, "cnvs.tsv", output.MATRICES)
-    output.publish(part)
-    fill(part, "cnvs.tsv")
-    fill(tmp_path, output.REPORT, text="old")
-    assert output.publish(part) == [output.REPORT]
 
 
 def test_publish__again_without_matrices_removes_those_of_an_earlier_run(tmp_path: Path) -> None:
@@ -64,9 +54,7 @@ def test_publish__again_without_matrices_removes_those_of_an_earlier_run(tmp_pat
     assert texts(tmp_path) == {}
 
 
-def test_folder__of_a_run_that_begins_again_loses_its_journal_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder__loses_its_journal_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A journal without what it is about could never be resumed."""
     part = tmp_path / output.PART
     fill(part, LOCK, output.JOURNAL, output.MATRICES, output.PUBLISHED)
@@ -78,19 +66,14 @@ def test_folder__of_a_run_that_begins_again_loses_its_journal_first(
 
 
 @pytest.mark.parametrize("kind", ["folder", "link"])
-def test_folder__in_which_a_stranger_has_the_hidden_name_is_refused_and_left(
-    tmp_path: Path, kind: str
-) -> None:
+def test_folder__whose_hidden_name_a_stranger_has_is_left(tmp_path: Path, kind: str) -> None:
     (tmp_path / "mine").mkdir()
     part = tmp_path / "out" / output.PART
     part.parent.mkdir()
     part.symlink_to(tmp_path / "mine") if kind == "link" else part.mkdir()
     (part / "kept").touch()
-    with (
-        pytest.raises(UsageError, match=r"/out: .*/out/\.part is in the way"),
-        output.output_folder(f"{tmp_path}/out"),
-    ):
-        pytest.fail("it was taken for ours")
+    with pytest.raises(UsageError, match=r"/out: .*/out/\.part is in the way"):
+        output.output_folder(f"{tmp_path}/out").__enter__()
     assert (part / "kept").exists()
     assert [path.name for path in part.parent.iterdir()] == [output.PART]
 

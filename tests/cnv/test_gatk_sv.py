@@ -3,6 +3,7 @@
 import gzip
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -12,10 +13,9 @@ import pytest
 from support.cohorts import cnv_job
 from support.program import Ended
 
-from multigpu import Failure, UsageError, cnv
+from multigpu import Counts, Failure, UsageError, cnv
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables import bin_sums
-from multigpu.formats.tables.counts import Counts
 from multigpu.workloads.cnv.gatk_sv import BatchJob
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.work import CnvSession
@@ -42,6 +42,11 @@ EVENTS = [  # sample, chromosome, bins, share of the reads
 ]  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(scope="module")
 def batch() -> Batch:
     """Counts of each chromosome: of all samples, by the number of the bin."""
@@ -51,9 +56,8 @@ def batch() -> Batch:
     for name, length in LENGTHS.items():
         copies = np.full(len(SAMPLES), 1.0)
         if name in ("chrX", "chrY"):
-            copies = np.array(
-                [{"1": 0.5, "2": float(name == "chrX")}.get(s, 0.5) for s in SEXES.values()]
-            )
+            usual = {"1": 0.5, "2": float(name == "chrX")}
+            copies = np.array([usual.get(s, 0.5) for s in SEXES.values()])
         mean = np.outer(rng.lognormal(0, 0.2, length), depth * copies)
         for sample, chrom, first, stop, share in EVENTS:
             if chrom == name:
@@ -66,20 +70,17 @@ def batch() -> Batch:
     return found
 
 
-def write_batch(folder: Path, batch: Batch) -> list[str]:
+def write_batch(batch: Batch) -> list[str]:
     """Write the matrix, PED and BED; return the words of the command."""
     lines = ["#Chr\tStart\tEnd\t" + "\t".join(SAMPLES)]
     for name, rows in batch.items():
-        lines += [
-            f"{name}\t{k * WIDTH}\t{(k + 1) * WIDTH}\t" + "\t".join(map(str, row))
-            for k, row in rows.items()
-        ]
-    (folder / "b1.RD.txt").write_text("\n".join(lines) + "\n")
-    pysam.tabix_compress(str(folder / "b1.RD.txt"), str(folder / "b1.RD.txt.gz"))
+        for k, row in rows.items():
+            lines.append("\t".join(map(str, (name, k * WIDTH, (k + 1) * WIDTH, *row))))
+    Path("b1.RD.txt").write_text("\n".join(lines) + "\n")
+    pysam.tabix_compress("b1.RD.txt", "b1.RD.txt.gz")
     people = [*SEXES.items(), ("not there", "1")]
-    ped = "".join(f"F\t{name}\t0\t0\t{sex}\t0\n" for name, sex in people)
-    (folder / "b1.ped").write_text(ped)
-    (folder / "mask.bed").write_text("".join(f"{c}\t{a}\t{b}\n" for c, a, b in EXCLUDED))
+    Path("b1.ped").write_text("".join(f"F\t{name}\t0\t0\t{sex}\t0\n" for name, sex in people))
+    Path("mask.bed").write_text("".join(f"{c}\t{a}\t{b}\n" for c, a, b in EXCLUDED))
     words = "cnv b1.RD.txt.gz --preset gatk-sv --sex b1.ped --exclude mask.bed -o out --gpus none"
     return words.split()
 
@@ -133,43 +134,34 @@ def cut(span: tuple[int, int], chrom: str) -> list[tuple[int, int]]:
     pieces = [span]
     for c, a, b in EXCLUDED:
         if c == chrom:
-            pieces = [
-                part
-                for s, e in pieces
-                for part in ((s, min(e, a)), (max(s, b), e))
-                if part[0] < part[1]
-            ]
+            sides = [each for s, e in pieces for each in ((s, min(e, a)), (max(s, b), e))]
+            pieces = [(s, e) for s, e in sides if s < e]
     return sorted(set(pieces))
 
 
 def stitch(rows: list[Row]) -> list[Row]:
     """Join calls of a sample whose ends come near each other, until none do."""
-    found = list(rows)
 
     def reach(row: Row) -> tuple[int, int]:
         _, start, end, *_ = row
         pad = min(0.2 * (end - start), 200_000)
         return max(round(start - pad), 1), round(end + pad)
 
-    groups = [[row] for row in found]
-    joined = True
-    while joined:
-        joined = False
-        for i in range(len(groups)):
-            for j in range(i + 1, len(groups)):
-                near = any(
-                    (x[0], x[4]) == (y[0], y[4])
-                    and reach(x)[0] < reach(y)[1]
-                    and reach(y)[0] < reach(x)[1]
-                    for x in groups[i]
-                    for y in groups[j]
-                )
-                if near:
-                    groups[i] += groups.pop(j)
-                    joined = True
-                    break
-            if joined:
-                break
+    def are_near(x: Row, y: Row) -> bool:
+        (a, b), (c, d) = reach(x), reach(y)
+        return (x[0], x[4]) == (y[0], y[4]) and a < d and c < b
+
+    def joined() -> bool:
+        for one, other in combinations(groups, 2):
+            if any(are_near(x, y) for x in one for y in other):
+                one += other
+                groups.remove(other)
+                return True
+        return False
+
+    groups = [[row] for row in rows]
+    while joined():
+        continue
     every = [(min(g, key=lambda row: row[1]), max(row[2] for row in g)) for g in groups]
     return [(c, s, end, name, sample) for (c, s, _, name, sample), end in every]
 
@@ -178,10 +170,7 @@ def expected_files(batch: Batch, compat_r: bool) -> dict[str, str]:
     """Return the four BED files as text."""
     files = {}
     order = list(LENGTHS)
-    for name, sizes, source in (
-        ("header", (3, 10), "cnmops"),
-        ("large", (100, 1000), "cnmops_large"),
-    ):
+    for name, sizes, tag in (("header", (3, 10), "cnmops"), ("large", (100, 1000), "cnmops_large")):
         calls = []
         for chrom in order:
             every = [*range(len(SAMPLES))]
@@ -204,9 +193,9 @@ def expected_files(batch: Batch, compat_r: bool) -> dict[str, str]:
                             rows.append((chrom, start, end, f"b1_{kind}_{len(rows) + 1}", sample))
             if name == "large":
                 rows = [row for row in stitch(rows) if row[2] - row[1] > 1_000_000]
+            texts = ["\t".join([*map(str, row), kind, tag]) + "\n" for row in rows]
             lines = [
-                (order.index(row[0]), row[1], "\t".join([*map(str, row), kind, source]) + "\n")
-                for row in rows
+                (order.index(row[0]), row[1], text) for row, text in zip(rows, texts, strict=True)
             ]
             text = "#chr\tstart\tend\tname\tsample\tsvtype\tsources\n"
             files[f"b1.{kind}.{name}.bed.gz"] = text + "".join(line for *_, line in sorted(lines))
@@ -215,11 +204,10 @@ def expected_files(batch: Batch, compat_r: bool) -> dict[str, str]:
 
 @pytest.mark.parametrize("more", [(), pytest.param(("--compat", "r"), marks=pytest.mark.slow)])
 def test_command__writes_what_plain_runs_find(
-    batch: Batch, tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+    batch: Batch, main: Main, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(bin_sums, "BLOCK", 70_001)  # so bins and chromosomes are cut
-    words = write_batch(tmp_path, batch)
+    words = write_batch(batch)
     if more:  # sexes are inferred
         words = [word for word in words if word not in ("--sex", "b1.ped")]
     ended = main(*words, *more)
@@ -240,11 +228,8 @@ def test_command__writes_what_plain_runs_find(
         assert len(list(tabix.fetch("chr2", 0, 90_000))) > 0
 
 
-def test_sexes__are_told_by_whole_sums_where_x_is_short(
-    tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sexes__by_whole_sums(main: Main) -> None:
     """Its last sum has half of the bins of the others."""
-    monkeypatch.chdir(tmp_path)
     lines = ["#Chr\tStart\tEnd\tA\tB\tC"]
     for name, bins in (("chr1", 200), ("chrX", 140)):
         lines += [f"{name}\t{k}00\t{k + 1}00\t{40 + k % 3}\t41\t41" for k in range(bins)]
@@ -253,11 +238,8 @@ def test_sexes__are_told_by_whole_sums_where_x_is_short(
     assert "0 male and 3 female samples by their X and Y" in ended.err
 
 
-def test_command__continues_an_interrupted_run(
-    batch: Batch, tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = write_batch(tmp_path, {"chr2": batch["chr2"], "chrX": batch["chrX"]})
+def test_stopped_run__goes_on(batch: Batch, main: Main, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = write_batch({"chr2": batch["chr2"], "chrX": batch["chrX"]})
     with monkeypatch.context() as patch:
         patch.setattr(BatchJob, "_finish", Mock(side_effect=Failure("stopped")))
         assert main(*words).status == 1
@@ -269,41 +251,27 @@ def test_command__continues_an_interrupted_run(
     assert len([*Path("out").iterdir()]) == 8
 
 
-def test_command__names_a_mask_of_other_chromosomes(
-    batch: Batch, tmp_path: Path, main: Main, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    words = write_batch(tmp_path, {"chr2": batch["chr2"]})
+def test_command__names_a_mask_of_other_chromosomes(batch: Batch, main: Main) -> None:
+    words = write_batch({"chr2": batch["chr2"]})
     Path("mask.bed").write_text("2\t0\t90000\n")
     ended = main(*words)
     assert ended.status == 0
     assert "mask.bed has none of the chromosomes of the counts" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["--ploidy", "4"], "--ploidy has no effect with --preset gatk-sv: leave it out"),
-        (["--segmentation", "cbs"], "--segmentation has no effect with --preset gatk-sv"),
-        (["--summary", "s.json"], "--summary has no effect with --preset gatk-sv"),
-        (["--chromosomes", "chr7"], "b1.RD.txt.gz: has no chromosome 'chr7'"),
-        (["--per-sample"], "--per-sample has no effect with --preset gatk-sv"),
-        (["--vcf", "--no-report"], "--vcf has no effect with --preset gatk-sv"),
-        (["--report"], "--report has no effect with --preset gatk-sv"),
-        (["--exclude", "all.bed"], "to call anything: --exclude leaves 0 sums of bins"),
-    ],
-)
-def test_command__refuses_in_one_line(
-    batch: Batch,
-    tmp_path: Path,
-    main: Main,
-    monkeypatch: pytest.MonkeyPatch,
-    words: list[str],
-    problem: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.parametrize(("words", "problem"), [
+    (["--ploidy", "4"], "--ploidy has no effect with --preset gatk-sv: leave it out"),
+    (["--segmentation", "cbs"], "--segmentation has no effect with --preset gatk-sv"),
+    (["--summary", "s.json"], "--summary has no effect with --preset gatk-sv"),
+    (["--chromosomes", "chr7"], "b1.RD.txt.gz: has no chromosome 'chr7'"),
+    (["--per-sample"], "--per-sample has no effect with --preset gatk-sv"),
+    (["--vcf", "--no-report"], "--vcf has no effect with --preset gatk-sv"),
+    (["--report"], "--report has no effect with --preset gatk-sv"),
+    (["--exclude", "all.bed"], "to call anything: --exclude leaves 0 sums of bins"),
+])  # fmt: skip
+def test_command__refuses(batch: Batch, main: Main, words: list[str], problem: str) -> None:
     Path("all.bed").write_text("chr2\t0\t1000000\n")
-    ended = main(*write_batch(tmp_path, {"chr2": batch["chr2"]}), *words)
+    ended = main(*write_batch({"chr2": batch["chr2"]}), *words)
     assert ended.status == 2
     assert problem in ended.err
     assert ended.err.count("\n") == 1

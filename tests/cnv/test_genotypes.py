@@ -38,9 +38,7 @@ def by_place(result: CnvResult) -> dict[tuple[int, ...], tuple[Any, ...]]:
     [("min_width", (2, 4, 7, 400)), ("min_length", (1500, 5000, 10**7)),
      ("min_quality", (30, 200, 1e4))],
 )  # fmt: skip
-def test_least__width_length_and_quality_leave_out_calls_and_change_no_others(
-    segmentation: str, name: str, values: tuple[float, ...]
-) -> None:
+def test_limits__leave_out_calls(segmentation: str, name: str, values: tuple[float, ...]) -> None:
     if name != "min_length" and segmentation != "hmm":
         pytest.skip("R's segmentations merge by it, or have no quality")
     every = by_place(called(segmentation=segmentation))

@@ -15,9 +15,7 @@ STATES = st.lists(st.lists(st.integers(1, 3), min_size=8, max_size=8), min_size=
 
 
 @given(STATES, st.sets(st.integers(1, 7)), st.integers(0, 99))
-def test_segments__are_runs_of_equal_states_within_breaks(
-    rows: list[list[int]], places: set[int], seed: int
-) -> None:
+def test_segments__are_runs_of_states(rows: list[list[int]], places: set[int], seed: int) -> None:
     states: Any = np.array(rows, np.int8).T
     breaks = np.isin(np.arange(8), [*places])
     start = np.arange(8) * 10
@@ -30,10 +28,8 @@ def test_segments__are_runs_of_equal_states_within_breaks(
     expected = []
     for k, path in enumerate(rows):
         is_whole = len({*path}) == 1 and path[0] != USUAL
-        borders = [
-            r for r in range(1, 8) if path[r] != path[r - 1] or (r in places and not is_whole)
-        ]
-        for a, b in zip([0, *borders], [*borders, 8], strict=True):
+        cuts = [r for r in range(1, 8) if path[r] != path[r - 1] or (r in places and not is_whole)]
+        for a, b in zip([0, *cuts], [*cuts, 8], strict=True):
             track = ratios[a:b, k].astype(np.float64)
             expected.append((chromosome.places[k], a, b, track.mean(), np.median(track)))
     columns = (found.sample, found.first, found.stop, found.mean, found.median)

@@ -11,18 +11,16 @@ from hypothesis import strategies as st
 from support.cohorts import CPU, cnv_job, cohort, some_samples
 from support.examples import examples
 
-from multigpu import UsageError
+from multigpu import CnvResult, Counts, UsageError
 from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.journal import Journal
-from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults
-from multigpu.workloads.cnv.results.result import CnvResult
 
 FIXED = CnvOptions(seg_median=(0.3, -0.5))  # in place of R's two standard deviations of a track,
 # beyond which a gain of one copy does not lie where the track has a loss of both
 QUALITY = [(CnvOptions(), 0.75), (FIXED, 0.93)]  # least recall, in regions
+ONLY_CHR = "(the names differ only by `chr`: rename auto takes them as the same)"
 
 
 def run(counts: Counts, options: CnvOptions = CnvOptions(), **more: Any) -> CnvResult:  # noqa: B008
@@ -30,9 +28,7 @@ def run(counts: Counts, options: CnvOptions = CnvOptions(), **more: Any) -> CnvR
 
 
 @pytest.mark.parametrize(("options", "least"), QUALITY, ids=["defaults of R", "thresholds"])
-def test_calls__find_what_was_planted(
-    options: CnvOptions, least: float, record_property: Any
-) -> None:
+def test_calls__find_planted(options: CnvOptions, least: float, record_property: Any) -> None:
     counts, truth = cohort(
         regions=20_000, samples=12, chromosomes=4, cnvs=120, min_length=8, coverage=400.0, seed=7
     )
@@ -105,18 +101,14 @@ def test_reference__ours_hands_the_prior_out_to_every_case_alike() -> None:
 
 
 REFUSED = [
-    ("cn.mops", 1, 0, "there is only one"),
-    ("haplo", 1, 0, "there is only one"),
-    ("single", 2, 0, "takes one sample, not 2"),
-    ("reference", 2, 0, "needs controls"),
+    ("cn.mops", 1, 0, "there is only one"), ("haplo", 1, 0, "there is only one"),
+    ("single", 2, 0, "takes one sample, not 2"), ("reference", 2, 0, "needs controls"),
     ("cn.mops", 2, 2, "for model reference only"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("model", "cases", "controls", "problem"), REFUSED)
-def test_refused__tables_that_do_not_suit_the_model(
-    model: str, cases: int, controls: int, problem: str
-) -> None:
+def test_refused__unsuitable_tables(model: str, cases: int, controls: int, problem: str) -> None:
     counts, _ = cohort()
     some = some_samples(counts, list(range(cases)))
     others = some_samples(counts, list(range(controls))) if controls else None
@@ -124,40 +116,22 @@ def test_refused__tables_that_do_not_suit_the_model(
         cnv_job(some, CnvOptions.of(model), CPU, controls=others)
 
 
-def other_controls(counts: Counts, regions: Regions) -> Counts:
-    """Return counts of other samples in these regions."""
-    names = tuple(f"control {name}" for name in counts.samples)
-    return Counts(regions, names, counts.values[: len(regions)].copy())
-
-
-def different(regions: Regions) -> str:
-    """Return the error about controls with these regions."""
-    counts, options = cohort()[0], CnvOptions.of("reference")
-    controls = other_controls(counts, regions)
-    with pytest.raises(UsageError) as error:
-        cnv_job(counts, options, controls=controls)
-    return str(error.value).partition("controls have different regions: ")[2]
-
-
 def test_refused__controls_with_other_regions_by_the_first() -> None:
-    regions = cohort()[0].regions
-    ends = regions.end.copy()
+    counts, _ = cohort()
+    regions, ends = counts.regions, counts.regions.end.copy()
     ends[7:] += 1
-    other = replace(regions, end=ends)
-    said = different(other)
-    assert said == "region 8 of the cases is chr1:175000-200000, of the controls chr1:175000-200001"
-    said = different(regions.take(np.arange(9)))
-    assert said == "region 10 of the cases is chr1:225000-250000, of the controls missing"
-    said = different(replace(regions, names=("chr1", "chrX", "chr3")))
-    assert said == "region 501 of the cases is chr2:0-25000, of the controls chrX:0-25000"
-
-
-def test_refused__controls_whose_names_differ_by_chr() -> None:
-    said = different(replace(cohort()[0].regions, names=("1", "2", "3")))
-    assert said == (
-        "region 1 of the cases is chr1:0-25000, of the controls 1:0-25000 (the names differ only by"
-        " `chr`: rename auto takes them as the same)"
-    )
+    names = tuple(f"control {name}" for name in counts.samples)
+    for other, said in (
+        (replace(regions, end=ends), "8 {}chr1:175000-200000{}chr1:175000-200001"),
+        (regions.take(np.arange(9)), "10 {}chr1:225000-250000{}missing"),
+        (replace(regions, names=("chr1", "chrX", "chr3")), "501 {}chr2:0-25000{}chrX:0-25000"),
+        (replace(regions, names=("1", "2", "3")), f"1 {{}}chr1:0-25000{{}}1:0-25000 {ONLY_CHR}"),
+    ):  # fmt: skip
+        controls = Counts(other, names, counts.values[: len(other)].copy())
+        with pytest.raises(UsageError) as error:
+            cnv_job(counts, CnvOptions.of("reference"), controls=controls)
+        where = said.format("of the cases is ", ", of the controls ")
+        assert str(error.value).endswith(f"controls have different regions: region {where}")
 
 
 def test_refused__a_name_that_would_break_a_table() -> None:
@@ -182,10 +156,20 @@ def test_few_regions__are_noted_and_not_segmented() -> None:
     few = replace(counts, regions=counts.regions.take(rows), values=counts.values[:5].copy())
     found = run(few)
     assert len(found.segments) == len(found.called_regions) == 0
-    assert [note.split(":")[0] for note in found.notes][:2] == [
-        "only 5 regions",
-        "there are too few regions for a segmentation",
-    ]
+    said = [note.split(":")[0] for note in found.notes][:2]
+    assert said == ["only 5 regions", "there are too few regions for a segmentation"]
+    # A chromosome of one region is left uncalled.
+    table, _ = cohort()
+    regions = replace(table.regions, names=(*table.regions.names, "chrM"))
+    more = [("chrom", 3), ("start", 0), ("end", 16_569)]
+    columns = {k: np.append(getattr(regions, k), v).astype(np.int64) for k, v in more}
+    columns["chrom"] = columns["chrom"].astype(np.int32)
+    values = np.vstack([table.values, np.full((1, 6), 9000, np.int32)])
+    counts = replace(table, regions=replace(regions, **columns), values=values)
+    found = cnv_job(counts).result()
+    (note,) = (note for note in found.notes if "chrM" in note)
+    assert note == "chrM: one region only, nothing is called there"
+    assert found.cnvs.equals(cnv_job(table).result().cnvs)
 
 
 def test_no_cnvs__is_noted_and_nothing_is_called() -> None:
@@ -232,17 +216,3 @@ def test_journal__of_other_counts_is_refused(tmp_path: Path) -> None:
     for other in (replace(counts, values=values), replace(counts, regions=ends)):
         with pytest.raises(UsageError, match="cannot be resumed: counts was content"):
             begun(other)
-
-
-def test_result__leaves_a_chromosome_of_one_region_uncalled() -> None:
-    table, _ = cohort()
-    regions = replace(table.regions, names=(*table.regions.names, "chrM"))
-    more = [("chrom", 3), ("start", 0), ("end", 16_569)]
-    columns = {k: np.append(getattr(regions, k), v).astype(np.int64) for k, v in more}
-    columns["chrom"] = columns["chrom"].astype(np.int32)
-    values = np.vstack([table.values, np.full((1, 6), 9000, np.int32)])
-    counts = replace(table, regions=replace(regions, **columns), values=values)
-    found = cnv_job(counts).result()
-    (note,) = (note for note in found.notes if "chrM" in note)
-    assert note == "chrM: one region only, nothing is called there"
-    assert found.cnvs.equals(cnv_job(table).result().cnvs)

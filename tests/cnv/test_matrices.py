@@ -19,9 +19,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.parametrize("lengths", [(1,), (64,), (65, 3), (10, 20, 200, 1, 1), (640, 128)])
-def test_store__has_every_row_of_every_chromosome(
-    lengths: tuple[int, ...], small_chunks: int, tmp_path: Path
-) -> None:
+def test_store__has_every_row(lengths: tuple[int, ...], small_chunks: int, tmp_path: Path) -> None:
     # Imported here, because every process that collects tests would wait for it.
     import xarray as xr
 

@@ -15,22 +15,18 @@ from multigpu.workloads.cnv.samples.reference_samples import NEAREST, OF_A_SEX, 
 BATCH, MEN = 40, 60  # samples of each batch; in a cohort of two, of which the first is of women
 
 
-def cohort_of_batches() -> Counts:
-    """Counts of two batches whose regions vary in their own ways, and of three new samples."""
-    sexes = ("female",) * BATCH + ("male",) * MEN + ("female", "male", "female")
-    counts = of_sexes(sexes=sexes, coverage=400)
-    batch = np.array([0] * BATCH + [1] * MEN + [0, 1, 1])
-    effects = np.exp(np.random.default_rng(5).normal(0, 0.2, (len(counts.regions), 2)))
-    return replace(counts, values=np.rint(counts.values * effects[:, batch]).astype(np.int32))
-
-
 def some(counts: Counts, columns: slice) -> Counts:
     return Counts(counts.regions, counts.samples[columns], counts.values[:, columns].copy())
 
 
 @pytest.fixture(scope="module")
 def every() -> Counts:
-    return cohort_of_batches()
+    """Counts of two batches whose regions vary in their own ways, and of three new samples."""
+    sexes = ("female",) * BATCH + ("male",) * MEN + ("female", "male", "female")
+    counts = of_sexes(sexes=sexes, coverage=400)
+    batch = np.array([0] * BATCH + [1] * MEN + [0, 1, 1])
+    effects = np.exp(np.random.default_rng(5).normal(0, 0.2, (len(counts.regions), 2)))
+    return replace(counts, values=np.rint(counts.values * effects[:, batch]).astype(np.int32))
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +37,7 @@ def path(every: Counts, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("case", range(3))
-def test_controls__are_those_alike_and_some_of_each_sex(
-    case: int, every: Counts, path: str
-) -> None:
+def test_controls__are_alike_and_some_of_each_sex(case: int, every: Counts, path: str) -> None:
     store, cases = CountsStore(path), some(every, slice(BATCH + MEN + case, BATCH + MEN + case + 1))
     sexes = ("female", *("female",) * BATCH, *("male",) * MEN)
     about = replace(Cohort.of(cases, store), sexes=sexes, ploidy=tuple(range(1 + BATCH + MEN)))
@@ -64,10 +58,8 @@ def test_all__are_compared_as_controls_are(every: Counts, path: str) -> None:
     hmm = {"preset": "genome", "gpus": "none", "keep_matrices": False}
     kept = multigpu.cnv(new, cohort=path, reference_samples="all", **hmm)
     controls = some(every, slice(BATCH + MEN))
-    by_hand = multigpu.cnv(
-        new, controls=controls, model="reference", reference_samples="all", **hmm
-    )
-    assert kept.segmentation.equals(by_hand.segmentation)
+    manual = multigpu.cnv(new, controls=controls, model="reference", reference_samples="all", **hmm)
+    assert kept.segmentation.equals(manual.segmentation)
     few = multigpu.cnv(new, cohort=path, **hmm)
     assert NEAREST < len(few.controls) < BATCH + MEN
     assert few.sex[:3] == ("female", "male", "female")

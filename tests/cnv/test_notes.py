@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 import multigpu
-from multigpu import UsageError
+from multigpu import Counts, UsageError
 from multigpu.formats.alignments.regions import Regions, windows
-from multigpu.formats.tables.counts import Counts
 
 GENE = 12  # targets of each gene, which is all there is of its chromosome
 LOST = [("chr4", "s2"), ("chr8", "s5")]
+NONE = "no CNVs were found"
+SMALL = (("chr1", 300), ("chr2", 300), ("chr21", 40))
+CONTIGS = (("chr1", 300), ("chr2", 300), ("decoy1", 8), ("decoy2", 8), ("equal", 2))
+OPTIONS: list[dict[str, Any]] = [{}, {"norm": 2}, {"norm_type": "median"}, {"ploidy": 2}]
 
 
 def panel(depth: float = 200.0, lost: float = 0.5) -> Counts:
@@ -33,20 +36,10 @@ def calls(counts: Counts, **options: Any) -> list[tuple[str, str]]:
     return [(row["chrom"], row["sample"]) for row in rows]
 
 
-def advice(counts: Counts, **options: Any) -> str:
-    found = multigpu.cnv(counts, gpus="none", keep_matrices=False, **options)
-    assert not len(found.called)
-    (note,) = (note for note in found.notes if note.startswith("no CNVs were found"))
-    return note
-
-
 def cohort(
-    change: dict[tuple[str, int], float],
-    *,
-    depth: float = 200.0,
-    samples: int = 10,
+    change: dict[tuple[str, int], float], *, depth: float = 200.0, samples: int = 10,
     sizes: tuple[tuple[str, int], ...] = (("chr1", 300), ("chr2", 300)),
-) -> Counts:
+) -> Counts:  # fmt: skip
     """Return counts in which (chromosome, sample) have other means, by these factors."""
     random = np.random.default_rng(2)
     regions = windows([(name, 1000 * size) for name, size in sizes], 1000)
@@ -73,15 +66,17 @@ def notes(counts: Counts, said: str, **options: Any) -> list[str]:
 
 
 def test_advice__genes_that_are_a_chromosome_are_shown_genome_wide() -> None:
-    said = advice(panel())
+    (said,) = notes(panel(), NONE)
     assert said.startswith("no CNVs were found; what may show some: genome_wide (every chrom")
     assert "has few regions, 12 in the median" in said
     assert calls(panel(), genome_wide=True) == LOST
+    (said,) = notes(panel(depth=2000, lost=1.0), NONE, genome_wide=True)
+    assert said.startswith("no CNVs were found: no segment comes near the thresholds; ")
 
 
 @pytest.mark.parametrize(("name", "limit"), [("min_width", 20), ("min_length", 1_000_000)])
 def test_advice__a_width_or_length_that_shows_them(name: str, limit: int) -> None:
-    said = advice(panel(), **{"genome_wide": True, name: limit})
+    (said,) = notes(panel(), NONE, **{"genome_wide": True, name: limit})
     shown = said.partition(f"; what may show some: {name} ")[2].partition(" ")[0]
     assert f"{name} {shown} (2 segments are beyond the thresholds, with fewer than" in said
     assert calls(panel(), **{"genome_wide": True, name: int(shown)}) == LOST
@@ -90,29 +85,21 @@ def test_advice__a_width_or_length_that_shows_them(name: str, limit: int) -> Non
 @pytest.mark.parametrize("use_median", [False, True])
 def test_advice__a_threshold_that_shows_them(use_median: bool) -> None:
     options = {"genome_wide": True, "use_median": use_median}
-    said = advice(panel(), lower=-1.5, **options)
+    (said,) = notes(panel(), NONE, lower=-1.5, **options)
     threshold = said.partition("lower ")[2].partition(" ")[0]
     assert "the threshold is -1.5" in said
     assert set(calls(panel(), lower=float(threshold), **options)) & set(LOST)
 
 
-def test_advice__where_nothing_comes_near() -> None:
-    said = advice(panel(depth=2000, lost=1.0), genome_wide=True)
-    assert said.startswith("no CNVs were found: no segment comes near the thresholds; ")
-
-
-SMALL = (("chr1", 300), ("chr2", 300), ("chr21", 40))
-
-
 def test_advice__a_whole_chromosome_that_its_own_size_factors_hide() -> None:
     counts = cohort({("chr21", 3): 1.5}, sizes=SMALL)
-    (note,) = notes(counts, "no CNVs were found")
+    (note,) = notes(counts, NONE)
     assert "genome_wide (s3 has 1.50 times the usual reads on chr21: " in note
     assert set(calls(counts, genome_wide=True)) == {("chr21", "s3")}
     assert not notes(counts, "on chr21", genome_wide=True)
     # Advised once, also where chromosomes have few regions.
     few = cohort({("chr21", 3): 1.5}, sizes=(("chr1", 40), ("chr2", 40), ("chr21", 40)))
-    (note,) = notes(few, "no CNVs were found")
+    (note,) = notes(few, NONE)
     assert note.count("genome_wide (") == note.count("usual reads on chr21") == 1
     # Beside a CNV that was found, too.
     counts.values[100:130, 1] //= 2
@@ -152,7 +139,7 @@ def test_depth__a_sample_with_few_reads_is_named() -> None:
     assert not notes(cohort({("chr1", 3): 0.2}, depth=150), "too few reads a region")
 
 
-def test_samples__that_are_fewer_than_six_are_said() -> None:
+def test_samples__that_are_few_or_the_same_are_noted() -> None:
     assert notes(cohort({}, samples=3), "only 3 samples: with fewer than 6 ")
     assert not notes(cohort({}, samples=6), "samples: with fewer")
     control = replace(cohort({}, samples=1), samples=("c",))
@@ -162,21 +149,6 @@ def test_samples__that_are_fewer_than_six_are_said() -> None:
     ]
     assert [len(each) for each in found] == [1, 0]
     assert found[0][0].startswith("only 1 control: with fewer than 6 ")
-
-
-@pytest.mark.parametrize(("change", "said"), [(7.3, "normalized"), (None, "logarithms or ratios")])
-def test_fractions__of_no_reads_are_said(change: float | None, said: str) -> None:
-    counts = cohort({})
-    values = counts.values / change if change else np.log2(counts.values + 1)
-    found = notes(replace(counts, values=values), "")
-    assert any(
-        note.startswith(f"the counts have fractions, as if they were {said}:") for note in found
-    )
-    assert not any("larger windows" in note for note in found)
-    assert not notes(replace(counts, values=counts.values * 1.0), "fractions")
-
-
-def test_samples__of_the_same_counts_are_noted() -> None:
     counts = cohort({})
     values = counts.values.copy()
     values[:, 4] = values[:, 1]
@@ -186,30 +158,30 @@ def test_samples__of_the_same_counts_are_noted() -> None:
     assert not notes(counts, "the same counts have ")
 
 
+@pytest.mark.parametrize(("change", "said"), [(7.3, "normalized"), (None, "logarithms or ratios")])
+def test_fractions__of_no_reads_are_said(change: float | None, said: str) -> None:
+    counts = cohort({})
+    values = counts.values / change if change else np.log2(counts.values + 1)
+    found = notes(replace(counts, values=values), "")
+    assert any(n.startswith(f"the counts have fractions, as if they were {said}:") for n in found)
+    assert not any("larger windows" in note for note in found)
+    assert not notes(replace(counts, values=counts.values * 1.0), "fractions")
+
+
 def test_hmm__tells_that_ploidies_play_no_part() -> None:
     said = "copies are counted as if 2 were usual in every sample"
     assert notes(cohort({}), said, segmentation="hmm", ploidy={"s1": 3})
     assert not notes(cohort({}), said, segmentation="hmm", ploidy=2)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({}, ": all samples have the usual copies"),
-        ({"min_quality": 2e3}, " that pass min_quality 2,000"),
-        (
-            {"min_quality": 30, "min_length": 10**6},
-            " that pass min_length 1e+06 and min_quality 30",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "said"), [
+    ({}, ": all samples have the usual copies"),
+    ({"min_quality": 2e3}, " that pass min_quality 2,000"),
+    ({"min_quality": 30, "min_length": 10**6}, " that pass min_length 1e+06 and min_quality 30"),
+])  # fmt: skip
 def test_hmm__tells_by_which_limits_nothing_is_found(options: dict[str, Any], said: str) -> None:
-    (note,) = notes(cohort({}), "no CNVs were found", segmentation="hmm", **options)
+    (note,) = notes(cohort({}), NONE, segmentation="hmm", **options)
     assert said in note
-
-
-CONTIGS = (("chr1", 300), ("chr2", 300), ("decoy1", 8), ("decoy2", 8), ("equal", 2))
-OPTIONS: list[dict[str, Any]] = [{}, {"norm": 2}, {"norm_type": "median"}, {"ploidy": 2}]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -225,27 +197,18 @@ def test_contigs__without_reads_in_a_sample_are_left_out(options: dict[str, Any]
     (note,) = (note for note in found.notes if note.startswith("decoy1, decoy2"))
     assert ": not called, " in note
     rows = ~decoys
-    alone = Regions(counts.regions.names[:2], counts.regions.chrom[rows], *places(counts, rows))
-    others = multigpu.cnv(
-        Counts(alone, counts.samples, counts.values[rows]), gpus="none", **options
-    )
+    alone = counts.regions.take(np.flatnonzero(rows))
+    other = multigpu.cnv(Counts(alone, counts.samples, counts.values[rows]), gpus="none", **options)
     if "norm" not in options:  # coverages are those of all chromosomes
-        assert others.cnvs == found.cnvs
+        assert other.cnvs == found.cnvs
     with pytest.raises(UsageError, match="decoy1: the size factor of sample s3 is 0"):
         multigpu.cnv(counts, gpus="none", compat_r=True, **options)
-
-
-def places(counts: Counts, rows: Any) -> tuple[Any, Any]:
-    return counts.regions.start[rows], counts.regions.end[rows]
 
 
 def test_contigs__without_reads_of_a_single_sample_are_left_out() -> None:
     counts = cohort({("decoy1", 0): 0.0}, sizes=CONTIGS[:3], samples=1)
     assert notes(counts, "decoy1: not called, a chromosome without any read", model="single")
-
-
-def test_contigs__with_signs_in_their_names_are_named() -> None:
-    """As are HLA-DRB1*15:01 and others that SAM allows."""
+    # With signs in their names, too, as in HLA-DRB1*15:01 and others that SAM allows.
     counts = cohort({("HLA;A*01:01", 3): 0.0}, sizes=(*CONTIGS[:2], ("HLA;A*01:01", 30)))
     (note,) = notes(counts, "not called, the size factor")
     assert note == "HLA;A*01:01: not called, the size factor of sample s3 is 0"

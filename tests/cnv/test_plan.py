@@ -10,11 +10,9 @@ from support.bams import random_rows, write_alignments
 from support.cohorts import cnv_job, cohort
 from support.program import Run
 
+from multigpu import Counts, UsageError, write_counts
 from multigpu.cluster.engine.plan import Capacity
 from multigpu.cluster.engine.workload import Place
-from multigpu.errors import UsageError
-from multigpu.formats.tables.counts import Counts
-from multigpu.formats.tables.counts_files import write_counts
 from multigpu.run.job import Crew
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults, estimate_count_bytes
@@ -62,9 +60,6 @@ def test_plan__a_gpu_has_three_chromosomes_at_a_time() -> None:
     assert little.device_bytes < little.budget
     chunk = plan(Capacity(FREE, 3, 3, gpu=True, in_process=True), max_chunk_bytes=100_000 * 80)
     assert [each.pieces for each in chunk.chromosomes] == [6, 1]
-
-
-def test_plan__that_does_not_fit_is_refused() -> None:
     with pytest.raises(UsageError, match="the smallest chunk needs"):
         plan(Capacity(1000, 2, 2, gpu=False, in_process=True))
 
@@ -109,9 +104,7 @@ def test_command__tells_where_sexes_leave_samples_out(tmp_path: Path, main: Run)
     assert [each["columns"] for each in json.loads(told)["chromosomes"]] == [6, 6, 3]
 
 
-def test_command__counts_no_alignments(
-    tmp_path: Path, main: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan__counts_nothing(tmp_path: Path, main: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CountJob, "counts", lambda _: pytest.fail("nothing is counted"))
     places = np.sort(np.random.default_rng(5).integers(0, 299_000, 100)).tolist()
     rows = [(0, place, 60, "10M", 0) for place in places]

@@ -48,6 +48,4 @@ def test_note__has_the_regions_of_a_cnv_and_names_of_shallow_samples() -> None:
         (notes[width],) = (n for n in cnv_job(counts, options).notes if n.startswith("seen"))
     assert "losses of one copy of 1 region or more and gains of 2 (" in notes[1]
     assert "losses of one copy of 3 regions or more and gains of 3 (" in notes[3]
-    assert all(
-        note.endswith(") only larger ones") and "; in s7 (" in note for note in notes.values()
-    )
+    assert all(n.endswith(") only larger ones") and "; in s7 (" in n for n in notes.values())

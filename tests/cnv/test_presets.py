@@ -14,9 +14,7 @@ from support.cohorts import SEXES, of_sexes, planted, some_samples
 from support.emulated_backend import use_emulated_gpu
 
 import multigpu
-from multigpu import UsageError
-from multigpu.formats.tables.counts import Counts
-from multigpu.formats.tables.counts_files import write_counts
+from multigpu import CnvResult, Counts, UsageError, write_counts
 
 FEW = ("--gpus", "none", "--no-report")
 GENOME = {"chr1": 300, "chr2": 200}
@@ -24,6 +22,9 @@ TABLES = ("cnvs.tsv", "segmentation.tsv", "cnv_regions.tsv", "cnvs.bed", "segmen
 
 Call = tuple[str, int, int, str, str]  # chromosome, first base and last, sample, copies
 Run = Callable[..., Path]
+LOSS, GAIN = ("chr1", 50, 70, [0], 0.5), ("chr2", 100, 120, [1], 1.5)
+CALLED = [("chr1", 50_000, 70_000, "s0", "CN1"), ("chr2", 100_000, 120_000, "s1", "CN3")]
+PRESET = ("--preset", "genome", "--min-width", "1")
 
 
 @pytest.fixture
@@ -44,23 +45,23 @@ def run(main: Any, tmp_path: Path) -> Run:
 
 def calls_of(folder: Path) -> list[Call]:
     with (folder / "cnvs.tsv").open() as file:
-        rows = [*csv.reader(file, delimiter="\t")]
-    at = [rows[0].index(name) for name in ("chrom", "start", "end", "sample", "copy_number")]
-    found = [tuple(row[k] for k in at) for row in rows[1:]]
-    return [(chrom, int(start), int(end), who, cn) for chrom, start, end, who, cn in found]
+        rows = [*csv.DictReader(file, delimiter="\t")]
+    ends = [(int(row["start"]), int(row["end"])) for row in rows]
+    return [(row["chrom"], *at, row["sample"], row["copy_number"])
+            for row, at in zip(rows, ends, strict=True)]  # fmt: skip
 
 
 def assert_found(calls: list[Call], events: list[Call], off: int = 0) -> None:
     """Assert that there is one call for each event, whose ends are off by some bases at most."""
-    assert [(call[0], *call[3:]) for call in sorted(calls)] == [
-        (event[0], *event[3:]) for event in sorted(events)
-    ]
+    assert [(c[0], *c[3:]) for c in sorted(calls)] == [(e[0], *e[3:]) for e in sorted(events)]
     for call, event in zip(sorted(calls), sorted(events), strict=True):
         assert abs(call[1] - event[1]) <= off, call
         assert abs(call[2] - event[2]) <= off, call
 
 
-# ---- files of other programs --------------------------------------------------------------------
+def in_table(found: CnvResult) -> list[Call]:
+    """Return the calls of a function."""
+    return [(*(row := tuple(each.values()))[:4], row[6]) for each in found.cnvs.to_pylist()]
 
 
 def write_bincov(counts: Counts, folder: Path) -> list[Path]:
@@ -105,9 +106,6 @@ def test_files__of_gatk_are_called(
     assert (folder / "qc.tsv").read_text().split("\n")[2].startswith("HG0-2\t")
 
 
-# ---- what is called -----------------------------------------------------------------------------
-
-
 def test_panel__has_genes_three_exons_and_single_losses(run: Run) -> None:
     events = [
         ("chr1", 20, 33, [0], 0.5), ("chr1", 60, 70, [2], 1.5), ("chr1", 90, 91, [4], 0.5),
@@ -133,9 +131,8 @@ def test_common_loss__is_no_gain_of_the_others(carriers: int, samples: int, run:
     with pysam.VariantFile(str(folder / "cnvs.vcf.gz")) as vcf:
         (record,) = vcf
         assert "COMMON" in record.filter
-        assert [each["CN"] for each in record.samples.values()] == (
-            [1] * carriers + [2] * (samples - carriers)
-        )
+        copies = [each["CN"] for each in record.samples.values()]
+        assert copies == [1] * carriers + [2] * (samples - carriers)
 
 
 def test_few_reads__show_large_events_and_losses_of_both(run: Run) -> None:
@@ -195,9 +192,7 @@ ARMS = [
 
 @pytest.mark.parametrize("segmentation", ["fast", "cbs", "hmm"])
 @pytest.mark.parametrize("more", [(), ("--max-gap", "500kb"), ("--size-factor", "median")])
-def test_whole_chromosomes__arms_are_called_beside_others(
-    segmentation: str, more: tuple[str, ...], run: Run
-) -> None:
+def test_arms__are_called_beside_others(segmentation: str, more: tuple[str, ...], run: Run) -> None:
     """Though a chromosome that is normalized by itself has another level where an arm changed."""
     counts = shifted(planted({**GENOME, "chr9": 100}, ARMS, 12), 540, 600, 3_000_000)
     options = ("--segmentation", segmentation, "--whole-chromosomes", "--no-matrices", *more)
@@ -207,10 +202,6 @@ def test_whole_chromosomes__arms_are_called_beside_others(
         for chrom, first, stop, who, times in ARMS
     ]  # fmt: skip
     assert_found(calls_of(run(counts, *options)), wanted, off=1000)
-
-
-LOSS, GAIN = ("chr1", 50, 70, [0], 0.5), ("chr2", 100, 120, [1], 1.5)
-CALLED = [("chr1", 50_000, 70_000, "s0", "CN1"), ("chr2", 100_000, 120_000, "s1", "CN3")]
 
 
 def with_zeros(sample: slice | int = slice(None)) -> Counts:
@@ -245,23 +236,23 @@ EDGES: dict[str, tuple[Counts, dict[str, Any], list[Call]]] = {
 def test_edges__have_what_can_be_told(name: str) -> None:
     counts, options, wanted = EDGES[name]
     found = multigpu.cnv(counts, gpus="none", **{"preset": "genome", **options})
-    calls = [tuple(row.values()) for row in found.cnvs.to_pylist()]
-    assert_found([(*row[:4], row[6]) for row in calls], wanted, off=1000)
+    assert_found(in_table(found), wanted, off=1000)
     assert not any("nothing is called" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("controls", [1, 3, 60])
 def test_reference__of_few_and_many_controls(controls: int) -> None:
+    """Controls say the model."""
     events = [LOSS, ("chr2", 20, 40, [controls], 0.5 if controls > 1 else 1.0)]
     counts = planted(GENOME, events, 1 + controls)
-    case, others = (
-        replace(counts, samples=counts.samples[part], values=counts.values[:, part].copy())
-        for part in (slice(0, 1), slice(1, None))
-    )
-    how = {"model": "reference", "preset": "genome", "gpus": "none"}
-    found = multigpu.cnv(case, controls=others, **how)
-    calls = [tuple(row.values()) for row in found.cnvs.to_pylist()]
-    assert_found([(*row[:4], row[6]) for row in calls], CALLED[:1], off=1000)
+    others = some_samples(counts, [*range(1, 1 + controls)])
+    how = {"controls": others, "gpus": "none"}
+    for model in ({}, {"model": "reference"}):
+        found = multigpu.cnv(some_samples(counts, [0]), preset="genome", **how, **model)
+        assert found.options.model == "reference"
+        assert_found(in_table(found), CALLED[:1], off=1000)
+    with pytest.raises(UsageError, match="controls are for model reference only"):
+        multigpu.cnv(counts, **how)
 
 
 def test_sexes__have_copies_of_their_own_but_in_pseudoautosomal_regions() -> None:
@@ -274,22 +265,19 @@ def test_sexes__have_copies_of_their_own_but_in_pseudoautosomal_regions() -> Non
     ]  # fmt: skip
     counts = planted({"chr1": 300, "chrX": 200, "chrY": 100}, events, 12, width=100_000)
     found = multigpu.cnv(counts, preset="genome", genome="hg38", gpus="none")
-    calls = [tuple(row.values()) for row in found.cnvs.to_pylist()]
+    calls = in_table(found)
     wanted = [
         ("chrX", 5, 15, "s2", "CN1"), ("chrX", 10, 20, "s3", "CN3"), ("chrX", 60, 80, "s4", "CN0"),
         ("chrX", 100, 120, "s5", "CN1"), ("chrX", 140, 160, "s6", "CN2"),
         ("chrY", 40, 60, "s8", "CN0"),
     ]  # fmt: skip
     wanted = [(name, k * 100_000, n * 100_000, who, cn) for name, k, n, who, cn in wanted]
-    assert_found([(*row[:4], row[6]) for row in calls], wanted, off=100_000)
+    assert_found(calls, wanted, off=100_000)
     assert found.genotypes is not None
     in_par = found.genotypes.copies[[row[3] == "s2" for row in calls]]
     assert in_par.tolist() == [[2, 2, 1] + [2] * 9]
     on_y = found.genotypes.copies[[row[0] == "chrY" for row in calls]]
     assert on_y.tolist() == [[1, -1] * 4 + [0, -1] + [1, -1]]
-
-
-# ---- the same bytes -----------------------------------------------------------------------------
 
 
 def of_all_kinds(halves: bool = False) -> Counts:
@@ -314,14 +302,9 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-PRESET = ("--preset", "genome", "--min-width", "1")
-
-
 @pytest.mark.emulated
 @pytest.mark.parametrize("halves", [False, True], ids=["whole", "fractions"])
-def test_bytes__are_the_same_in_pieces_and_on_an_emulated_gpu(
-    halves: bool, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes__on_an_emulated_gpu(halves: bool, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = of_all_kinds(halves)
     one = contents(run(counts, *PRESET, folder="one"))
     ways = [("--max-chunk-bytes", "1"), ("--max-chunk-bytes", "3000", "--threads", "3")]
@@ -376,10 +359,7 @@ def test_preset_r__is_no_preset(run: Run) -> None:
 
 def test_cohort__gives_what_its_samples_give_as_controls(run: Run, tmp_path: Path) -> None:
     counts, kept = of_all_kinds(), tmp_path / "kept.zarr"
-    cases, controls = (
-        replace(counts, samples=counts.samples[part], values=counts.values[:, part].copy())
-        for part in (slice(0, 2), slice(2, 12))
-    )
+    cases, controls = some_samples(counts, [0, 1]), some_samples(counts, [*range(2, 12)])
     write_counts(str(tmp_path / "controls.parquet"), controls)
     multigpu.build_cohort(controls, output=kept)
     by_hand = ("--model", "reference", "--controls", str(tmp_path / "controls.parquet"))
@@ -391,14 +371,10 @@ def test_cohort__gives_what_its_samples_give_as_controls(run: Run, tmp_path: Pat
 
 
 def test_samples__in_another_order_have_the_same_calls(run: Run) -> None:
-    counts, order = of_all_kinds(), np.random.default_rng(1).permutation(12)
-    samples = tuple(counts.samples[k] for k in order)
-    other = replace(counts, samples=samples, values=counts.values[:, order].copy())
+    counts, order = of_all_kinds(), np.random.default_rng(1).permutation(12).tolist()
+    other = some_samples(counts, order)
     calls, others = calls_of(run(counts, *PRESET)), calls_of(run(other, *PRESET, folder="a"))
     assert sorted(others) == sorted(calls)
-
-
-# ---- what a preset asks for, and what it implies ------------------------------------------------
 
 
 def test_quality__is_a_column_of_presets_alone(run: Run) -> None:
@@ -423,16 +399,6 @@ def test_files__are_looked_at_before_anything_is_counted(main: Any, tmp_path: Pa
     write_alignments(tmp_path / "a.bam", random_rows(50, 1))
     ended = main("cnv", str(tmp_path / "a.bam"), "-o", str(tmp_path / "o"), "--gc", "away.fa")
     assert ended.err.endswith("error: away.fa: cannot be read: there is no such file\n")
-
-
-def test_controls__say_the_model() -> None:
-    counts = planted(GENOME, [("chr1", 40, 60, [0], 0.5)], 10)
-    case, others = some_samples(counts, [0]), some_samples(counts, [*range(1, 10)])
-    found = multigpu.cnv(case, controls=others, preset="genome", gpus="none")
-    assert found.options.model == "reference"
-    assert found.called.sample.tolist() == [0]
-    with pytest.raises(UsageError, match="controls are for model reference only"):
-        multigpu.cnv(counts, controls=others, gpus="none")
 
 
 def test_sheet__tells_some_sexes_and_coverage_the_others(run: Run, tmp_path: Path) -> None:

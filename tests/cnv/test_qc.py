@@ -19,12 +19,8 @@ CNVS = [(100, 300, "a", 1), (500, 600, "a", 3), (100, 900, "b", 4)]
 
 def facts(**changes: Any) -> SampleFacts:
     """Facts about three samples that are much alike."""
-    usual = {
-        "reads": [1e6, 1.1e6, 9e5],
-        "references": [0, 0, 0],
-        "correlation": [0.9, 0.91, 0.89],
-        "noise": [0.1, 0.11, 0.09],
-    }
+    usual: dict[str, Any] = {"reads": [1e6, 1.1e6, 9e5], "references": [0, 0, 0]}
+    usual |= {"correlation": [0.9, 0.91, 0.89], "noise": [0.1, 0.11, 0.09]}
     columns = {name: np.array(values, float) for name, values in {**usual, **changes}.items()}
     columns["references"] = columns["references"].astype(np.int32)
     return SampleFacts(**columns)
@@ -58,17 +54,14 @@ def test_table__has_reads_noise_calls_and_sex() -> None:
     assert "x" not in section["data"]["b"]  # MultiQC shows a gap
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"reads": [2e5, 1e6, 9e5]}, "few reads"),
-        ({"noise": [0.3, 0.1, 0.1]}, "noisy"),
-        ({"noise": [np.nan, 0.1, 0.1]}, ""),
-        ({"correlation": [0.7, 0.9, 0.91]}, "low correlation"),
-        ({"correlation": [0.85, 0.9, 0.91]}, ""),
-        ({"reads": [2e5, 1e6, 9e5], "noise": [0.3, 0.1, 0.1]}, "few reads, noisy"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "why"), [
+    ({"reads": [2e5, 1e6, 9e5]}, "few reads"),
+    ({"noise": [0.3, 0.1, 0.1]}, "noisy"),
+    ({"noise": [np.nan, 0.1, 0.1]}, ""),
+    ({"correlation": [0.7, 0.9, 0.91]}, "low correlation"),
+    ({"correlation": [0.85, 0.9, 0.91]}, ""),
+    ({"reads": [2e5, 1e6, 9e5], "noise": [0.3, 0.1, 0.1]}, "few reads, noisy"),
+])  # fmt: skip
 def test_outliers__are_told_with_the_reason(changes: dict[str, Any], why: str) -> None:
     found = with_cnvs(*CNVS, facts=facts(**changes))
     assert found.qc.outlier.tolist() == [why, "", ""]
@@ -78,15 +71,10 @@ def test_outliers__of_calls() -> None:
     many = [(at, at + 10, "a", 1) for at in range(0, 220, 20)]
     assert with_cnvs(*many).qc.outlier.tolist() == ["many calls", "", ""]
     assert with_cnvs(*many[:10]).qc.outlier.tolist() == ["", "", ""]
-
-
-def test_outliers__need_others_to_be_compared_with() -> None:
+    # Others are needed to be compared with.
     found = with_cnvs(*CNVS, facts=facts(reads=[1, 1e6, 1e6]))
-    two = replace(
-        found,
-        samples=found.samples[:2],
-        segments=found.segments.take(found.segments.sample < 2),
-    )
+    few = found.segments.take(found.segments.sample < 2)
+    two = replace(found, samples=found.samples[:2], segments=few)
     assert QcTable.of(two).outlier.tolist() == ["", ""]
     assert all(
         line.endswith(b"\tNA") for line in text_files.qc_tsv(QcTable.of(two)).splitlines()[1:]

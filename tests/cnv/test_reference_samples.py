@@ -37,6 +37,7 @@ def test_nearest__are_those_of_the_batch() -> None:
     assert (found.correlation > 0.5).all()
     np.testing.assert_allclose(found.sizes / found.sizes[0], np.linspace(1, 4, 24), rtol=0.05)
     np.testing.assert_allclose((found.sizes * found.factors), found.sizes.mean())
+    assert (references(of_batches(), norm=0).sizes == 1).all()
 
 
 @pytest.mark.parametrize(
@@ -50,16 +51,8 @@ def test_count__of_few_samples_and_controls(columns: int, cases: int, count: int
     assert (np.abs(found.correlation) <= 1).all()
 
 
-def test_norm_0__leaves_counts_as_they_are() -> None:
-    assert (references(of_batches(), norm=0).sizes == 1).all()
-
-
-@given(
-    st.sets(st.integers(0, 23), min_size=2), st.sampled_from([0, 4]), st.sampled_from([1, 5, 30])
-)
-def test_model__of_some_columns_has_references_among_them(
-    chosen: set[int], cases: int, count: int
-) -> None:
+@given(st.sets(st.integers(0, 23)), st.sampled_from([0, 4]), st.sampled_from([1, 5, 30]))
+def test_model__of_some_has_references_among_them(chosen: set[int], cases: int, count: int) -> None:
     found = references(of_batches(regions=60), cases, reference_samples=count)
     columns = tuple(sorted(chosen | {0, 23}))
     usual = tuple(1 if k % 2 else 2 for k in columns)

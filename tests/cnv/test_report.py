@@ -65,18 +65,13 @@ def test_report__lists_cnvs_as_the_table_of_the_run_has_them() -> None:
         regions=replace(result().regions, genes=tuple(f"G{k}" for k in range(1500))),
         genotypes=genotypes,
     )
-    first, second = (html_row(report.render(sure), k) for k in (0, 1))
+    rows = re.findall(r"<tr><td>(.*?)</td></tr>", report.render(sure).decode())
+    first, second = (row.split("</td><td>") for row in rows[:2])
     assert first == [
         "chr1:125001-250000", "sample1", "gain", "CN4", "125000", "5", "0.92", "99", "1", "0.167",
         "PASS", "G5, G6, G7, G8, G9",
     ]  # fmt: skip
     assert (second[7], second[10]) == ("5", "LowQual, COMMON")
-
-
-def html_row(page: bytes, number: int) -> list[str]:
-    """Return the cells of a row of the first table."""
-    rows = re.findall(r"<tr><td>(.*?)</td></tr>", page.decode())
-    return str(rows[number]).split("</td><td>")
 
 
 def test_report__names_outliers() -> None:
@@ -103,18 +98,14 @@ def test_report__has_one_colour_of_gains() -> None:
     found = read(report.render(result()))
     assert "Red is gain, blue is loss." in found.text
     samples, (heat,) = found.figures[:6], found.figures[6:]
-    lines = {
-        trace["name"]: trace["line"]["color"] for trace in samples[0]["data"] if "line" in trace
-    }
+    lines = {each["name"]: each["line"]["color"] for each in samples[0]["data"] if "line" in each}
     assert lines == {
         "segments": "var(--ink)", "losses": "var(--blue)", "gains": "var(--red)"
     }  # fmt: skip
     assert heat["data"][0]["colorscale"][-1] == [1, "var(--red-deep)"]
 
 
-def test_heat_map__shows_the_strongest_segment_of_every_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_heat_map__shows_the_strongest_segment_of_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     heat = figures.bin_means(result())
     assert heat.values.shape == (6, len(heat.labels))
     assert len(set(heat.labels)) == len(heat.labels)
@@ -126,12 +117,8 @@ def test_heat_map__shows_the_strongest_segment_of_every_place(
     coarse = figures.bin_means(result())
     assert coarse.begins.tolist() == [0, 3, 6]
     assert coarse.labels[4] == f"chr2:{215 * 25_000 + 1:,}, region 216"
-    assert coarse.values[:, 4].tolist() == [
-        max(row, key=abs) for row in heat.values[:, 715:930].tolist()
-    ]
-
-
-# ---- names that could become markup -------------------------------------------------------------
+    wanted = [max(row, key=abs) for row in heat.values[:, 715:930].tolist()]
+    assert coarse.values[:, 4].tolist() == wanted
 
 
 def named() -> CnvResult:

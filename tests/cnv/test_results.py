@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from multigpu.workloads.cnv.results.result import join_regions
 from multigpu.workloads.cnv.stages import call
 
 COHORT = CnvOptions()
+SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 15)), max_size=25)
 
 
 def segments(*rows: tuple[int, int, int, float], called: Sequence[bool] = ()) -> SegmentTable:
@@ -46,16 +48,12 @@ def test_union_in_bases__a_gap_divides_what_rows_join() -> None:
     start, end = np.array([0, 10, 30, 40]), np.array([10, 20, 40, 50])
     first, stop = np.array([0, 1, 2]), np.array([1, 2, 4])
     assert [side.tolist() for side in intervals.union(first, stop)] == [[0], [4]]
-    assert [side.tolist() for side in intervals.union_in_bases(first, stop, start, end)] == [
-        [0, 2],
-        [2, 4],
-    ]
+    sides = intervals.union_in_bases(first, stop, start, end)
+    assert [side.tolist() for side in sides] == [[0, 2], [2, 4]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1), st.data())
-def test_overlapping_rows__are_those_that_touch_and_follow_each_other(
-    regions: list[tuple[int, int]], data: st.DataObject
-) -> None:
+def test_overlapping_rows__touch(regions: list[tuple[int, int]], data: st.DataObject) -> None:
     start, width = np.array(sorted(regions)).T
     end, rows = start + width, range(len(start))
     ends = st.tuples(st.sampled_from(rows), st.sampled_from(rows)).map(sorted)
@@ -73,26 +71,18 @@ def test_overlapping_rows__are_those_that_touch_and_follow_each_other(
 
 
 def test_inner_averages__leave_regions_out_that_only_overlap_unless_it_is_asked_for() -> None:
-    values = np.arange(8.0)[:, None] ** 2
-    start = np.arange(8) * 10
-    spans = np.array([3]), np.array([5])
-    for overlapping, rows in ((False, [3, 4]), (True, [3, 4])):  # of 2 to 5 without the outermost
-        found = call.inner_averages(
-            lambda rows: values[rows], start, start + 15, spans, overlapping=overlapping
-        )
-        assert found.tolist() == [[values[rows].mean()]]
+    values, start = np.arange(8.0)[:, None] ** 2, np.arange(8) * 10
+    average = partial(call.inner_averages, values.__getitem__, start, start + 15)
+    for overlapping in (False, True):  # of 2 to 5 without the outermost
+        found = average((np.array([3]), np.array([5])), overlapping=overlapping)
+        assert found.tolist() == [[values[[3, 4]].mean()]]
     spans = np.array([3]), np.array([6])
-    found = [
-        call.inner_averages(lambda rows: values[rows], start, start + 15, spans, overlapping=each)
-        for each in (False, True)
-    ]
-    assert [each.tolist() for each in found] == [[[16.0]], [[(9.0 + 16.0 + 25.0) / 3]]]
+    both = [average(spans, overlapping=each).tolist() for each in (False, True)]
+    assert both == [[[16.0]], [[(9.0 + 16.0 + 25.0) / 3]]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 12)), min_size=1), st.data())
-def test_reach__is_the_last_base_of_any_region(
-    regions: list[tuple[int, int]], data: st.DataObject
-) -> None:
+def test_reach__is_that_of_any_region(regions: list[tuple[int, int]], data: st.DataObject) -> None:
     start, width = np.array(sorted(regions)).T
     ends = st.tuples(st.integers(0, len(start) - 1), st.integers(0, len(start) - 1)).map(sorted)
     first, last = np.array(data.draw(st.lists(ends, min_size=1, max_size=4))).T
@@ -112,7 +102,7 @@ def test_inner_averages__of_every_span_by_itself(
     values = np.random.default_rng(1).random((20, 3))
     start = np.arange(20) * 10
     spans = np.array([0, 4, 4, 18]), np.array([1, 6, 12, 20])
-    found = call.inner_averages(lambda rows: values[rows], start, start + 10, spans, median=median)
+    found = call.inner_averages(values.__getitem__, start, start + 10, spans, median=median)
     average = np.median if median else np.mean
     for row, inside in zip(found, ([0], [4, 5], range(5, 11), [18, 19]), strict=True):
         np.testing.assert_array_equal(row, average(values[list(inside)], axis=0))
@@ -124,9 +114,7 @@ def test_integer_copy_numbers__of_cnvs_by_the_model_of_others_the_main_class() -
     classes = np.array([[4, 0, 0], [0, 0, 1]], np.int32)
     copies = copy_numbers.integer_copy_numbers(found, classes, COHORT)
     assert copies.tolist() == [4, 2, 1]
-
-
-def test_integer_copy_numbers__beyond_a_threshold_there_is_a_change() -> None:
+    # Beyond a threshold there is a change.
     called = [True, False, True]
     found = segments((0, 0, 5, 0.6), (0, 5, 7, -1.0), (1, 0, 5, 0.5), called=called)
     main = np.full((2, 2), 2, np.int32)
@@ -134,18 +122,10 @@ def test_integer_copy_numbers__beyond_a_threshold_there_is_a_change() -> None:
 
 
 @pytest.mark.parametrize(("compat_r", "expected"), [(False, (1, 3)), (True, (3, 1))])
-def test_neighbours__go_by_fold_change_and_in_r_by_place(
-    compat_r: bool, expected: tuple[int, int]
-) -> None:
-    options = CnvOptions(
-        fold_changes=(4, 1.5, 1, 0.5, 0.025),
-        classes=("CN8", "CN3", "CN2", "CN1", "CN0"),
-        compat_r=compat_r,
-    )
+def test_neighbours__by_fold_change_or_place(compat_r: bool, expected: tuple[int, int]) -> None:
+    folds, classes = (4, 1.5, 1, 0.5, 0.025), ("CN8", "CN3", "CN2", "CN1", "CN0")
+    options = CnvOptions(fold_changes=folds, classes=classes, compat_r=compat_r)
     assert copy_numbers.neighbours(options) == expected
-
-
-SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 15)), max_size=25)
 
 
 @given(SPANS, SPANS, st.integers(1, 3), st.integers(1, 30))
@@ -178,10 +158,8 @@ def test_fractional__r_pads_a_vector_to_one_width() -> None:
     compat = CnvOptions(compat_r=True)
     assert labelled(copies, COHORT) == ["CN2.0", "CN16.0", "CN1.0"]
     assert labelled(copies, compat) == ["CN 2.0", "CN16.0", "CN 1.0"]
-    assert labelled(np.array([[2.0, 16.0], [1.0, 2.0]]), compat) == [
-        ["CN 2.0", "CN16.0"],
-        ["CN1.0", "CN2.0"],
-    ]
+    by_row = labelled(np.array([[2.0, 16.0], [1.0, 2.0]]), compat)
+    assert by_row == [["CN 2.0", "CN16.0"], ["CN1.0", "CN2.0"]]
     assert labelled(copies[:0], compat) == labelled(copies[:0], COHORT) == []
 
 

@@ -19,9 +19,7 @@ NUMBERS = st.sets(st.integers(1, 59))
 
 
 @given(NUMBERS, NUMBERS, st.integers(1, 9))
-def test_line__covers_its_spans_and_crosses_no_break(
-    borders: set[int], breaks: set[int], room: int
-) -> None:
+def test_line__covers_spans_and_no_break(borders: set[int], breaks: set[int], room: int) -> None:
     axis = RegionAxis(np.array([0]), np.array(sorted(breaks), np.int64), room)
     edges = np.array([0, *sorted(borders), 60])[: 2 * ((len(borders) + 2) // 2)]
     first, stop = edges[::2], edges[1::2]
@@ -82,9 +80,7 @@ def test_cnvs__have_marks_that_tell_about_them() -> None:
     assert figure.common["text"][0] == "chr1:12,500 A"
 
 
-def test_plots__are_of_samples_with_cnvs_first_and_the_others_are_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_plots__are_of_samples_with_cnvs_others_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_figures, "MOST_SAMPLES", 2)
     segments, is_kept = result().segments, np.isin(result().called.sample, (2, 5))
     kept = replace(segments, cnv=segments.cnv & np.isin(segments.sample, (2, 5)))

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from multigpu.errors import UsageError
-from multigpu.formats.tables.counts_files import read_counts
+from multigpu import UsageError, read_counts
 from multigpu.tools.simulate import command
 from multigpu.workloads.cnv import simulate as simulate_counts
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
@@ -26,9 +25,7 @@ def made(**changes: Any) -> Any:
     return simulate_cohort(dataclasses.replace(COHORT, **changes))
 
 
-def test_counts__same_seed_gives_the_same_whatever_the_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_counts__of_a_seed_are_the_same_with_any_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulate_counts, "ROWS", 100)
     first, truth = made()
     monkeypatch.setattr(simulate_counts.os, "sched_getaffinity", lambda _: {0})
@@ -46,9 +43,8 @@ def test_truth__is_where_counts_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     counts, truth = made(coverage=1e5, cnvs=60)
     copies = 2 * counts.values / np.median(counts.values, axis=0)
     expected = np.full(copies.shape, 2.0)
-    for first, stop, sample, planted in zip(
-        truth.first, truth.stop, truth.sample, truth.copies, strict=True
-    ):
+    columns = truth.first, truth.stop, truth.sample, truth.copies
+    for first, stop, sample, planted in zip(*columns, strict=True):
         assert (expected[first:stop, sample] == 2).all()  # none meet
         expected[first:stop, sample] = planted
     assert np.abs(copies - expected).max() < 0.1
@@ -71,9 +67,7 @@ def test_truth__has_what_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("dispersion", [0.0, 0.02])
-def test_counts__have_the_mean_and_variance_asked_for(
-    monkeypatch: pytest.MonkeyPatch, dispersion: float
-) -> None:
+def test_counts__have_mean_and_variance(monkeypatch: pytest.MonkeyPatch, dispersion: float) -> None:
     monkeypatch.setattr(simulate_counts, "EFFECT", 0.0)
     monkeypatch.setattr(simulate_counts, "DEPTHS", (1.0, 1.0))
     values = made(regions=40_000, cnvs=0, dispersion=dispersion)[0].values
@@ -83,24 +77,21 @@ def test_counts__have_the_mean_and_variance_asked_for(
     assert filled.var() == pytest.approx(100 + dispersion * 100**2, rel=0.03)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"regions": 0}, "regions is 0: it must be at least 1"),
-        ({"samples": 0}, "samples is 0"),
-        ({"width": 10**400}, "the bases of the genome, must be less than 2\\^40"),
-        ({"coverage": 0.0}, "coverage is 0: it must be above 0"),
-        ({"coverage": float("nan")}, "coverage is nan"),
-        ({"dispersion": -0.1}, "dispersion is -0.1: it must be at least 0"),
-        ({"dispersion": float("nan")}, "dispersion is nan"),
-        ({"min_length": 0}, "min_length is 0"),
-        ({"max_length": 3}, "min_length is above max_length"),
-        ({"max_carriers": 9}, "max_carriers is above samples"),
-        ({"chromosomes": 3001}, "3001 chromosomes need more regions"),
-        ({"cnvs": 76}, "there is room for 75 variants of 30 regions, not for 76"),
-        ({"seed": -1}, "seed is -1"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"regions": 0}, "regions is 0: it must be at least 1"),
+    ({"samples": 0}, "samples is 0"),
+    ({"width": 10**400}, "the bases of the genome, must be less than 2\\^40"),
+    ({"coverage": 0.0}, "coverage is 0: it must be above 0"),
+    ({"coverage": float("nan")}, "coverage is nan"),
+    ({"dispersion": -0.1}, "dispersion is -0.1: it must be at least 0"),
+    ({"dispersion": float("nan")}, "dispersion is nan"),
+    ({"min_length": 0}, "min_length is 0"),
+    ({"max_length": 3}, "min_length is above max_length"),
+    ({"max_carriers": 9}, "max_carriers is above samples"),
+    ({"chromosomes": 3001}, "3001 chromosomes need more regions"),
+    ({"cnvs": 76}, "there is room for 75 variants of 30 regions, not for 76"),
+    ({"seed": -1}, "seed is -1"),
+])  # fmt: skip
 def test_cohort__what_is_impossible_is_said(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         made(**changes)

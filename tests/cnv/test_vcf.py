@@ -49,9 +49,7 @@ def test_genotypes__are_those_of_every_sample_with_their_qualities(tmp_path: Pat
     ]  # fmt: skip
     assert gain[5:7] == ["0", "LowQual;COMMON"]
     assert gain[9:] == ["0/1:3:40:0.75:0.5", "0/0:2:41:.:.", "./.:.:.:.:."]
-
-
-def test_genotypes__are_also_told_where_the_sample_has_another_cnv(tmp_path: Path) -> None:
+    # Also where a sample has another CNV.
     found = genotyped((100, 300, "a", 1), (200, 400, "b", 3), names=("chrX",), usual=(1, 2, 2))
     found.classes[:, :2] = [[1, 3], [2, 3]]  # of two usual copies
     cells = [fields[9:11] for fields in records(found, tmp_path)]

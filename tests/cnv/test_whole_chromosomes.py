@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 from support.cohorts import cnv_job, planted
 
 from multigpu.kernels.hmm.types import USUAL
-from multigpu.workloads.cnv.stages.whole_chromosomes import (
-    fill_whole,
-    unusual_chromosomes,
-    whole_changes,
-)
+from multigpu.workloads.cnv.stages import whole_chromosomes as whole
 
 
 def test_unusual__are_chromosomes_beyond_what_others_vary() -> None:
@@ -22,11 +18,11 @@ def test_unusual__are_chromosomes_beyond_what_others_vary() -> None:
     ]  # fmt: skip
     job = cnv_job(planted({"chr1": 300, "chr2": 200, "chr3": 60, "chr4": 10}, events))
     found = {(span.name, k): share for span, k, share in
-             unusual_chromosomes(job.cohort, job.spans, job.sums)}  # fmt: skip
+             whole.unusual_chromosomes(job.cohort, job.spans, job.sums)}  # fmt: skip
     assert {*found} == {("chr3", 2), ("chr3", 4)}
     np.testing.assert_allclose([*found.values()], [1.5, 0.5], rtol=0.05)
     few = cnv_job(planted({"chr1": 300, "chr2": 60}, [("chr2", 0, 60, [2], 1.5)], 5))
-    assert not [*unusual_chromosomes(few.cohort, few.spans, few.sums)]
+    assert not [*whole.unusual_chromosomes(few.cohort, few.spans, few.sums)]
 
 
 def test_whole_changes__are_of_an_arm_or_of_both_arms_alike() -> None:
@@ -40,7 +36,7 @@ def test_whole_changes__are_of_an_arm_or_of_both_arms_alike() -> None:
         for place in (counts.regions.start, counts.regions.end):
             place[stop - arm : stop] += 1_000_000
     job = cnv_job(counts)
-    found = whole_changes(job.cohort, job.spans, job.sums, job.values)
+    found = whole.whole_changes(job.cohort, job.spans, job.sums, job.values)
     each = {(block, change.case, change.rows.start, change.rows.stop): change.share
             for block, changes in found.items() for change in changes}  # fmt: skip
     wanted = {(2, 2, 0, 60): 1.5, (2, 3, 0, 25): 0.5, (2, 4, 25, 60): 1.5, (2, 5, 0, 25): 1.5,
@@ -50,9 +46,7 @@ def test_whole_changes__are_of_an_arm_or_of_both_arms_alike() -> None:
 
 
 @given(st.integers(0, 99), st.sampled_from([0, 17, 25, 30, 50]), st.sampled_from([0.5, 0.9]))
-def test_fill_whole__fills_arms_that_are_changed_in_most_regions(
-    seed: int, arm: int, share: float
-) -> None:
+def test_fill_whole__fills_arms_changed_in_most_regions(seed: int, arm: int, share: float) -> None:
     """An arm before the widest gap; none with 0, and one that is too short with 17."""
     rng: Any = np.random.default_rng(seed)
     states = np.full((75, 3), USUAL, np.int8)
@@ -63,7 +57,7 @@ def test_fill_whole__fills_arms_that_are_changed_in_most_regions(
     start[arm:] += 2_000_000 if arm else 0
     before, told = states.copy(), np.ones(75, np.bool_)
     told[5:9] = False
-    fill_whole(states, told, start, start + 1000)
+    whole.fill_whole(states, told, start, start + 1000)
     counted = before[p_arm, 0][told[p_arm]]
     is_most = len(counted) >= 20 and (counted == 3).mean() >= 0.8
     assert (states[p_arm, 0] == (3 if is_most else before[p_arm, 0])).all()

@@ -29,11 +29,6 @@ def some(first: int, stop: int, **changes: Any) -> Counts:
     return Counts(regions, counts.samples[first:stop], values)
 
 
-def without_names(counts: Counts) -> Counts:
-    """The same, as another table may have them."""
-    return replace(counts, regions=replace(counts.regions, genes=(), gc=None))
-
-
 def content(folder: str) -> dict[str, bytes]:
     """All files of a folder."""
     paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
@@ -58,7 +53,9 @@ def test_cohort__is_the_same_whatever_was_added_and_removed(
     if not in_one_step:
         monkeypatch.setattr(files, "_exchange", lambda *_: False)
     whole, path = built(some(0, 5), "whole"), built(some(0, 3))
-    multigpu.add_to_cohort(path, without_names(some(3, 6)))
+    more = some(3, 6)  # as another table may have them: without names
+    more = replace(more, regions=replace(more.regions, genes=(), gc=None))
+    multigpu.add_to_cohort(path, more)
     multigpu.remove_from_cohort(path, ["sample6"])
     assert content(path) == content(whole)
     multigpu.remove_from_cohort(path, ["sample2", "sample4"])
@@ -71,9 +68,7 @@ def test_cohort__is_the_same_whatever_was_added_and_removed(
     assert [each.name for each in Path(path).parent.iterdir() if each.name[0] == "."] == []
 
 
-def test_cohort__of_fractions_takes_whole_counts_and_the_other_way_round(
-    built: Callable[..., str],
-) -> None:
+def test_cohort__of_fractions_takes_whole_counts_and_vice_versa(built: Callable[..., str]) -> None:
     whole, halves = some(0, 2), replace(some(2, 4), values=some(2, 4).values / 2)
     path = built(whole)
     multigpu.add_to_cohort(path, halves)
@@ -100,9 +95,7 @@ def test_samples_that_are_alike__are_correlated(built: Callable[..., str]) -> No
     assert found.argmax(axis=0).tolist() == [1, 0, 3, 2, 5, 4]
 
 
-def test_qc__has_a_line_for_each_sample(
-    main: Callable[..., Any], built: Callable[..., str]
-) -> None:
+def test_qc__has_a_line_of_each_sample(main: Callable[..., Any], built: Callable[..., str]) -> None:
     counts = of_sexes()
     header, *lines = main("cohort", "qc", built(counts)).out.splitlines()
     table = [dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines]
@@ -114,16 +107,11 @@ def test_qc__has_a_line_for_each_sample(
     assert line.split("\t")[2:] == ["NA"] * 6
 
 
-# ---- as controls ------------------------------------------------------------------------------
-
-
 def tables_of(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in TABLES}
 
 
-def test_controls__from_a_cohort_give_the_same_bytes(
-    main: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_controls__of_cohorts_give_the_same_bytes(main: Callable[..., Any], tmp_path: Path) -> None:
     """Alignments are counted as the cohort was: with its regions and rules."""
     bams = [write_alignments(tmp_path / f"{k}.bam", random_rows(4000, k)) for k in range(5)]
     counting = ("--window", "2kb", "--min-mapq", "20")
@@ -154,18 +142,13 @@ def test_controls__from_a_cohort_give_the_same_bytes(
     assert main("cohort", "list", kept).out == "1\n2\n3\n4\n"
 
 
-def test_notes__on_sexes_that_are_lost_and_on_fractions(
-    main: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_notes__on_lost_sexes_and_on_fractions(main: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("chrom\tstart\tend\ta\nchr1\t0\t9\t0.5\nchr1\t9\t18\t2\n")
     (tmp_path / "sheet").write_text("path\tsex\na.tsv\tmale\n")
     ended = main("cohort", "build", str(tmp_path / "sheet"), "-o", str(tmp_path / "c.zarr"))
     assert ended.status == 0
     assert "the counts have fractions" in ended.err
     assert "sexes in a sample sheet are not kept: `cnv --sex FILE` gives them" in ended.err
-
-
-# ---- what cannot be ---------------------------------------------------------------------------
 
 
 def other_regions() -> Counts:

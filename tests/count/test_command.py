@@ -14,9 +14,7 @@ from support.bgzf_data import bgzf
 from support.counted import ROWS, Run, in_windows
 from support.program import program, remarks
 
-from multigpu import cli, count
-from multigpu.errors import InputError
-from multigpu.formats.tables.counts_files import read_counts
+from multigpu import InputError, cli, count, read_counts
 from multigpu.run.options import RunOptions
 from multigpu.run.values import size
 from multigpu.workloads.count.job import CountJob
@@ -34,13 +32,10 @@ def test_count__several_files_are_the_columns(tmp_path: Path, some: str) -> None
     assert found.notes == ()
 
 
-@pytest.mark.parametrize(
-    "ways",
-    [
-        {"max_chunk_bytes": 1}, {"threads": 1}, {"index": False}, {"index": False, "threads": 3},
-        pytest.param({"processes": 2, "max_chunk_bytes": 1}, marks=pytest.mark.slow),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("ways", [
+    {"max_chunk_bytes": 1}, {"threads": 1}, {"index": False}, {"index": False, "threads": 3},
+    pytest.param({"processes": 2, "max_chunk_bytes": 1}, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_count__does_not_depend_on_how_it_is_run(some: str, ways: dict[str, Any]) -> None:
     assert count(some, window=7000, **ways).values[:, 0].tolist() == in_windows(ROWS, 7000)
 
@@ -77,20 +72,17 @@ def test_count__regions_of_a_bed_file(some: str, bed: Callable[..., str]) -> Non
     ]
 
 
-# ---- names ------------------------------------------------------------------------------------
-
-
-def test_sample_names__that_are_no_utf8_have_replacement_characters(some: str) -> None:
+def test_sample_names__of_odd_characters(some: str, refused: Run) -> None:
     given = count(some, sample_names=[os.fsdecode(b"a\xff")], window=50_000)
     assert given.samples == ("a\ufffd",)
+    problem = refused(some, "--sample-names", "a\x1b[2J")
+    assert r"its sample is called 'a\x1b[2J': the name has the control character" in problem
 
 
 PLAIN = tuple((name.removeprefix("chr"), length) for name, length in REFERENCES)
 
 
-def test_rename__maps_names_that_differ_by_chr(
-    tmp_path: Path, some: str, bed: Callable[..., str]
-) -> None:
+def test_rename__maps_names_without_chr(tmp_path: Path, some: str, bed: Callable[..., str]) -> None:
     plain = write_alignments(tmp_path / "plain.bam", ROWS, PLAIN)
     found = count([some, plain], window=7000, rename="auto")
     assert (found.values[:, 0] == found.values[:, 1]).all()
@@ -100,9 +92,7 @@ def test_rename__maps_names_that_differ_by_chr(
     assert found.values.sum() == sum(in_windows(ROWS, 300_000)[:1])
 
 
-def test_rename__is_asked_for(
-    tmp_path: Path, some: str, bed: Callable[..., str], refused: Run
-) -> None:
+def test_rename__is_asked(tmp_path: Path, some: str, bed: Callable[..., str], refused: Run) -> None:
     plain = write_alignments(tmp_path / "plain.bam", ROWS, PLAIN)
     said = refused(some, plain)
     assert "reference 1 is 1 (300,000 bases) here and chr1 (300,000 bases) in" in said
@@ -140,9 +130,7 @@ def test_references__are_compared_where_they_are_used(
     [("64M", 64_000_000, 64 << 20), ("1.5KiB", 1536, 1536), ("2MB", 2_000_000, 2_000_000),
      ("3 g", 3_000_000_000, 3 << 30), ("-5", -5, -5)],
 )  # fmt: skip
-def test_sizes__of_bytes_are_powers_of_1024_unless_a_b_follows(
-    text: str, bases: int, expected: int
-) -> None:
+def test_sizes__of_bytes_are_powers_of_1024(text: str, bases: int, expected: int) -> None:
     found = [size(unit).parse(text) for unit in ("bases", "bytes")]
     assert found == [bases, expected]
     for wrong in ("1.5", "k", "1kk", "", "1e3"):
@@ -157,9 +145,7 @@ def test_notes__a_window_wider_than_every_chromosome(some: str) -> None:
 
 
 @pytest.mark.parametrize("operation", ["M", "D"])
-def test_get_width__of_a_record_without_bases_whose_cigar_is_in_its_tag(
-    tmp_path: Path, operation: str
-) -> None:
+def test_get_width__of_a_record_whose_cigar_is_in_its_tag(tmp_path: Path, operation: str) -> None:
     header = pysam.AlignmentHeader.from_dict({"SQ": [{"SN": "chr1", "LN": 2000}]})
     with pysam.AlignmentFile(tmp_path / "a.bam", "wb", header=header) as file:
         read = pysam.AlignedSegment(header)
@@ -175,17 +161,14 @@ def test_get_width__of_a_record_without_bases_whose_cigar_is_in_its_tag(
     assert found.values[:, 0].tolist() == covered
 
 
-@pytest.mark.parametrize(
-    ("references", "difference"),
-    [
-        (REFERENCES[:3], r"reference 4 is missing here and chr3 \(70,000 bases\)"),
-        ((*REFERENCES, ("chr4", 9)), r"reference 5 is chr4 \(9 bases\) here and missing"),
-        (
-            (REFERENCES[0], ("chr2", 99_999), *REFERENCES[2:]),
-            r"reference 2 is chr2 \(99,999 bases\) here and chr2 \(100,000 bases\)",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("references", "difference"), [
+    (REFERENCES[:3], r"reference 4 is missing here and chr3 \(70,000 bases\)"),
+    ((*REFERENCES, ("chr4", 9)), r"reference 5 is chr4 \(9 bases\) here and missing"),
+    (
+        (REFERENCES[0], ("chr2", 99_999), *REFERENCES[2:]),
+        r"reference 2 is chr2 \(99,999 bases\) here and chr2 \(100,000 bases\)",
+    ),
+])  # fmt: skip
 @pytest.mark.parametrize("rename", ["none", "auto"])
 def test_references__the_first_difference_is_shown(
     tmp_path: Path, some: str, references: Any, difference: str, rename: str
@@ -195,32 +178,18 @@ def test_references__the_first_difference_is_shown(
         count([some, other], rename=rename)
 
 
-# ---- bad input --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (("--window", "0"), "--window is 0; it must be 1 to"),
-        (("--min-mapq", "-1"), "--min-mapq is -1; it must be 0 to 255"),
-        (("--read-width", "0"), "--read-width is 0; it must be 1 to"),
-        (("--sample-names", "a,b"), "--sample-names: 2 given, 1 needed, one for each file"),
-        (
-            ("--chromosomes", "chr1,chr9,x"),
-            "has no reference chr9, x: it has chr1, chr2, chrEmpty, chr3",
-        ),
-        (("--chromosomes", "chr1,chr1"), "chr1 and chr1 are one reference"),
-        (
-            ("--chromosomes", "chr1", "--regions", "x.bed"),
-            "give --regions or --chromosomes, not both",
-        ),
-        (("--regions", "nowhere.bed"), "nowhere.bed: cannot be read: there is no such file"),
-        (("--window", "many"), "Invalid value for '--window'"),
-    ],
-)
-def test_bad_options__are_one_line(
-    some: str, refused: Run, options: tuple[str, ...], problem: str
-) -> None:
+@pytest.mark.parametrize(("options", "problem"), [
+    (("--window", "0"), "--window is 0; it must be 1 to"),
+    (("--min-mapq", "-1"), "--min-mapq is -1; it must be 0 to 255"),
+    (("--read-width", "0"), "--read-width is 0; it must be 1 to"),
+    (("--sample-names", "a,b"), "--sample-names: 2 given, 1 needed, one for each file"),
+    (("--chromosomes", "chr1,chr9,x"), "has no reference chr9, x: it has chr1, chr2, chrEmpty,"),
+    (("--chromosomes", "chr1,chr1"), "chr1 and chr1 are one reference"),
+    (("--chromosomes", "chr1", "--regions", "x.bed"), "give --regions or --chromosomes, not both"),
+    (("--regions", "nowhere.bed"), "nowhere.bed: cannot be read: there is no such file"),
+    (("--window", "many"), "Invalid value for '--window'"),
+])  # fmt: skip
+def test_bad_options__told(some: str, refused: Run, options: tuple[str, ...], problem: str) -> None:
     assert problem.lower() in refused(some, *options).lower()
 
 
@@ -242,9 +211,7 @@ def test_bad_files__are_one_line(tmp_path: Path, some: str, refused: Run) -> Non
         "2 samples are called some: give --sample-names NAME,…, one for each file, or"
         " --sample-names @RG for the names in their read groups"
     )
-
-
-def test_bad_files__sam_is_called_by_its_name(tmp_path: Path, refused: Run) -> None:
+    # SAM is called by its name.
     sam = tmp_path / "a b.sam"
     sam.write_text("@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:1000\n")
     bam = tmp_path / "a b.bam"
@@ -252,14 +219,11 @@ def test_bad_files__sam_is_called_by_its_name(tmp_path: Path, refused: Run) -> N
     assert refused(str(sam)) == said
 
 
-def test_bed__chromosomes_that_a_file_does_not_have_are_named(
-    some: str, bed: Callable[..., str], refused: Run
-) -> None:
+def test_bed__absent_names_are_told(some: str, bed: Callable[..., str], refused: Run) -> None:
     mixed = bed(("chr1", 0, 5), ("chr8", 0, 5), ("chr8", 9, 15), ("chr9", 0, 5))
     has = "it has chr1, chr2, chrEmpty, chr3"
-    assert (
-        refused(some, "--regions", mixed) == f"{mixed}: {some} has no reference chr8, chr9: {has}"
-    )
+    said = refused(some, "--regions", mixed)
+    assert said == f"{mixed}: {some} has no reference chr8, chr9: {has}"
 
 
 def test_directory__stands_for_its_alignments(tmp_path: Path, some: str, refused: Run) -> None:
@@ -274,10 +238,8 @@ def test_directory__stands_for_its_alignments(tmp_path: Path, some: str, refused
 
 def with_groups(path: Path, *groups: str, mode: str = "wb") -> str:
     """An alignment file without reads, with a read group for each of these samples."""
-    header = {
-        "SQ": [{"SN": "chr1", "LN": 1000}],
-        "RG": [{"ID": str(k), "SM": name} for k, name in enumerate(groups)],
-    }
+    named = [{"ID": str(k), "SM": name} for k, name in enumerate(groups)]
+    header = {"SQ": [{"SN": "chr1", "LN": 1000}], "RG": named}
     with pysam.AlignmentFile(str(path), mode, header=header):
         pass
     return str(path)
@@ -293,18 +255,12 @@ def test_sample_names__of_read_groups(tmp_path: Path, suffix: str, mode: str) ->
     assert count(paths, sample_names="@RG").samples == ("sample one", "sample two")
 
 
-def test_sample_names__with_control_characters_are_refused(some: str, refused: Run) -> None:
-    problem = refused(some, "--sample-names", "a\x1b[2J")
-    assert r"its sample is called 'a\x1b[2J': the name has the control character" in problem
-
-
 def test_sample_names__of_read_groups_that_do_not_name_one(tmp_path: Path, refused: Run) -> None:
     none, two = (with_groups(tmp_path / f"{len(g)}.bam", *g) for g in ((), ("a", "b")))
     same = with_groups(tmp_path / "same.bam", "a"), with_groups(tmp_path / "twin.bam", "a")
     by_group = ("--sample-names", "@RG")
-    assert "0.bam: it has no read group that names a sample (SM): give --samp" in refused(
-        none, *by_group
-    )
+    said = refused(none, *by_group)
+    assert "0.bam: it has no read group that names a sample (SM): give --samp" in said
     assert "2.bam: its read groups name a, b, not one sample: give" in refused(two, *by_group)
     assert refused(*same, *by_group) == (
         "2 samples are called a by their read groups: give --sample-names NAME,…, one for each file"
@@ -318,9 +274,7 @@ def test_output__never_replaces_an_input(some: str, refused: Run) -> None:
     assert Path(some).read_bytes() == before
 
 
-def test_notes__a_sample_without_reads(
-    tmp_path: Path, some: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_notes__no_reads(tmp_path: Path, some: str, capfd: pytest.CaptureFixture[str]) -> None:
     empty = write_alignments(tmp_path / "empty.bam", [])
     output = tmp_path / "counts.parquet"
     command = ["count", some, empty, "--window", "7000", "-o", str(output)]
@@ -336,9 +290,7 @@ def test_notes__a_sample_without_reads(
 def test_process__writes_a_table_to_standard_output(some: str) -> None:
     run = program("count", some, "--window", "300000")
     counts = in_windows(ROWS, 300_000)
-    lines = [
-        f"{name}\t0\t{length}\t{n}" for (name, length), n in zip(REFERENCES, counts, strict=True)
-    ]
+    lines = [f"{c}\t0\t{length}\t{n}" for (c, length), n in zip(REFERENCES, counts, strict=True)]
     assert run.out.splitlines() == ["chrom\tstart\tend\tsome", *lines]
     assert (run.status, run.err) == (0, "")
 
@@ -350,9 +302,8 @@ def test_count__of_many_small_references(tmp_path: Path, kind: str) -> None:
     fasta = tmp_path / "contigs.fa"
     fasta.write_text("".join(f">{name}\n{'ACGT' * 500}\n" for name, _ in references))
     pysam.faidx(str(fasta))
-    path = write_alignments(
-        tmp_path / f"some.{kind}", rows, references, fasta=fasta if kind == "cram" else None
-    )
+    of_cram = {"fasta": fasta} if kind == "cram" else {}
+    path = write_alignments(tmp_path / f"some.{kind}", rows, references, **of_cram)
     assert count(path).values[:, 0].tolist() == [i % 7 for i in range(300)]
     chosen = [5, 6, 7, 100, 299]
     names = [f"contig{i}" for i in chosen]

@@ -27,22 +27,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
             read.flag |= [0, 0x43, 0x83, 0x200][at % 4]
             read.next_reference_id = near.reference_id
             read.next_reference_start = near.reference_start + [0, -30, 0, 50][at // 4 % 4]
-        with pysam.AlignmentFile(str(folder / "b.bam"), "wb", template=file) as out:
-            for read in reads:
-                out.write(read)
         cram = {"reference_filename": str(write_fasta(folder / "reference.fa"))}
-        with pysam.AlignmentFile(str(folder / "b.cram"), "wc", template=file, **cram) as out:
-            for read in reads:
-                out.write(read)
+        for name, mode, more in (("b.bam", "wb", {}), ("b.cram", "wc", cram)):
+            with pysam.AlignmentFile(str(folder / name), mode, template=file, **more) as out:
+                for read in reads:
+                    out.write(read)
     pysam.index(str(folder / "b.bam"))
     return [str(folder / "b.bam"), str(folder / "b.cram")]
 
 
 @settings(max_examples=25)
 @given(without=FLAGS, needed=FLAGS, quality=st.sampled_from([0, 1, 30, 255]))
-def test_count__is_that_of_samtools_view(
-    files: list[str], without: str, needed: str, quality: int
-) -> None:
+def test_count__as_samtools_does(files: list[str], without: str, needed: str, quality: int) -> None:
     options: dict[str, Any] = {"exclude_flags": without or 0, "include_flags": needed or 0}
     found = count(files[0], window=9000, aligned_width=True, min_mapq=quality, **options)
     words = ["-F", f"{without or '0'},UNMAP".removeprefix("0,"), "-f", needed or "0", "-q", quality]
@@ -61,11 +57,8 @@ def test_fragments__are_pairs_at_the_mate_on_the_left(files: list[str]) -> None:
         return is_near and (mate < here or (mate == here and read.is_read2))
 
     with pysam.AlignmentFile(files[0]) as file:
-        kept = [
-            (read.reference_name, read.reference_start)
-            for read in file
-            if not (read.flag & 0x904 or follows_its_mate(read))
-        ]
+        wanted = (read for read in file if not (read.flag & 0x904 or follows_its_mate(read)))
+        kept = [(read.reference_name, read.reference_start) for read in wanted]
     expected = [
         sum(n == name and at <= start < at + 9000 for n, start in kept)
         for name, size in REFERENCES

@@ -33,24 +33,12 @@ def test_api__gives_what_the_command_writes(dock: Dock, inputs: tuple[str, Path]
     assert batches[3].positions[0].shape == (batches[3].atoms[0], 3)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("outside", "zero"),
-        ("outside", "penalty"),
-        ("interpolation", "nearest"),
-        ("center", (8.0, 8.0, 8.0)),
-        ("translations", (1.0, 0.5)),
-        ("top", 3),
-        ("min_rmsd", 0.5),
-        ("min_rmsd", 2.5),
-        ("rotations", 40),
-        ("rotation_file", Path("rotations.txt")),
-    ],
-)
-def test_api__heeds_every_option_as_the_command_does(
-    dock: Dock, inputs: tuple[str, Path], name: str, value: Any
-) -> None:
+@pytest.mark.parametrize(("name", "value"), [
+    ("outside", "zero"), ("outside", "penalty"), ("interpolation", "nearest"),
+    ("center", (8.0, 8.0, 8.0)), ("translations", (1.0, 0.5)), ("top", 3), ("min_rmsd", 0.5),
+    ("min_rmsd", 2.5), ("rotations", 40), ("rotation_file", Path("rotations.txt")),
+])  # fmt: skip
+def test_api__heeds_options(dock: Dock, inputs: tuple[str, Path], name: str, value: Any) -> None:
     Path("rotations.txt").write_text("1 2 3 4\n0 1 0 2\n")
     usual = {**FINE, "center": [7, 7, 7], "top": 3 if name == "min_rmsd" else 1}  # some are outside
     given = {**usual, name: value}
@@ -65,16 +53,14 @@ def test_api__heeds_every_option_as_the_command_does(
     assert not found.equals(multigpu.dock(*inputs, **usual).to_table())
 
 
-def test_api__gives_the_poses_once(library: Path, tmp_path: Path) -> None:
+def test_api__gives_the_poses_once(inputs: tuple[str, Path], tmp_path: Path) -> None:
+    """As a table or a frame."""
     (tmp_path / "some.xyz").write_text("1\ngood\nC 0 0 0\n1\nbad\nC 0 nan 0\n")
-    result = multigpu.dock(tmp_path / "some.xyz", library / "pocket.npz", **COARSE)
+    result = multigpu.dock(tmp_path / "some.xyz", inputs[1], **COARSE)
     assert result.to_table().num_rows == 1
     with pytest.raises(UsageError, match="the poses were read already, which works once"):
         result.to_table()
     assert [each.ligand for each in result.skipped] == ["bad"]
-
-
-def test_api__makes_a_pandas_frame(inputs: tuple[str, Path]) -> None:
     frame = multigpu.dock(*inputs, **COARSE).to_pandas()
     assert frame["score"].is_monotonic_increasing is False
     assert frame["ligand"].tolist() == [f"lig{i}" for i in range(COUNT)]

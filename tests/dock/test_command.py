@@ -9,30 +9,21 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from support.docked import (
-    COUNT,
-    SOME_SKIPPED,
-    Dock,
-    files,
-    molecules,
-    names_in,
-    pdbqt,
-    sdf,
-    table,
-)
+from support.docked import COUNT, SOME_SKIPPED, Dock, files, molecules, pdbqt, sdf, table
 from support.program import program, remarks
 
 from multigpu import InputError, UsageError
 from multigpu.formats.molecules.registry import FORMATS
 
 pytestmark = pytest.mark.process  # runs whole jobs
+BAD = "1\ngood\nC 0 0 0\n1\nbad\nC 0 nan 0\n"
+LIGAND = "1\nmine\nC 0 0 0\n"
+REPLACED = r"^ligands\.xyz is named twice: a run would replace it; give another output$"
 
 
-def test_dock__writes_poses_and_scores_in_the_order_of_the_ligands(
-    dock: Dock, capfdbinary: Any
-) -> None:
+def test_dock__writes_poses_and_scores_in_order(dock: Dock, capfdbinary: Any) -> None:
     assert dock("-o", "poses.sdf") == 0
-    assert names_in("poses.sdf") == [f"lig{i}" for i in range(COUNT)]
+    assert [each.name for each in molecules(Path("poses.sdf"))] == [f"lig{i}" for i in range(COUNT)]
     rows = table("poses.scores.tsv")
     assert [row["ligand"] for row in rows] == [f"lig{i}" for i in range(COUNT)]
     capfdbinary.readouterr()
@@ -90,7 +81,7 @@ def test_dock__gives_several_poses_best_first_and_apart(dock: Dock) -> None:
     assert len(rows) > 2 * COUNT
 
 
-def test_dock__takes_rotations_of_a_file(dock: Dock) -> None:
+def test_dock__takes_rotations_of_two_kinds(dock: Dock, capsys: pytest.CaptureFixture[str]) -> None:
     """Quaternions are w x y z."""
     Path("rotations.txt").write_text("# w x y z\n1 0 0 0\n0,1,0,0\n\n 0.5 0.5 0.5 0.5\n")
     assert dock("-o", "poses.sdf", "--rotation-file", "rotations.txt") == 0
@@ -102,11 +93,7 @@ def test_dock__takes_rotations_of_a_file(dock: Dock) -> None:
     row = table("poses.scores.tsv")[0]
     found = [float(row[name]) for name in ("qw", "qx", "qy", "qz")]
     np.testing.assert_allclose(found, np.array([1, 2, 3, 4]) / 30**0.5, atol=1e-9)
-
-
-def test_dock__takes_a_number_of_even_rotations(
-    dock: Dock, capsys: pytest.CaptureFixture[str]
-) -> None:
+    capsys.readouterr()  # a number of even ones
     assert dock("-o", "poses.sdf", "--rotations", "500") == 0
     rows = table("poses.scores.tsv")
     assert all(0 <= int(row["rotation"]) < 500 for row in rows)
@@ -122,9 +109,7 @@ def test_dock__takes_a_number_of_even_rotations(
 
 
 @pytest.mark.parametrize(("layout", "more"), [("pdbqt", ""), ("sdf", ".gz"), ("sdf", ".zst")])
-def test_dock__writes_what_it_reads_again(
-    dock: Dock, library: Path, layout: str, more: str
-) -> None:
+def test_dock__reads_what_it_writes(dock: Dock, library: Path, layout: str, more: str) -> None:
     made = {"sdf": sdf, "pdbqt": pdbqt}[layout]
     some = molecules(library / "ligands.sdf")
     Path(f"some.{layout}").write_text("".join(made(i, each) for i, each in enumerate(some)))
@@ -153,40 +138,28 @@ def test_summary__says_what_was_done(dock: Dock) -> None:
     assert (facts["shifts"], facts["rotations"], facts["poses_tried"]) == (125, 2, 250)
 
 
-# ---- skipped ------------------------------------------------------------------------------------
-
-
-def test_dock__skips_what_cannot_be_docked_and_says_so(
-    dock: Dock, library: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dock__lists_skipped(dock: Dock, library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (library / "ligands.sdf").read_bytes()
     ends = FORMATS["sdf"].find_ends(text, True)
     broken = text[ends[0] : ends[0] + 150] + b"\n$$$$\n"
     Path("some.sdf").write_bytes(text[: ends[0]] + broken + text[ends[1] :])
     Path("empty.sdf").write_bytes(b"")
     assert dock("-o", "poses.sdf", of="some.sdf empty.sdf") == SOME_SKIPPED
-    assert names_in("poses.sdf") == ["lig0", *(f"lig{i}" for i in range(2, COUNT))]
+    names = [each.name for each in molecules(Path("poses.sdf"))]
+    assert names == [f"lig{i}" for i in range(COUNT) if i != 1]
     errors = table("poses.errors.tsv")
-    assert [(row["file"], row["record"]) for row in errors] == [
-        ("some.sdf", "2"),
-        ("empty.sdf", "1"),
-    ]
+    assert [(r["file"], r["record"]) for r in errors] == [("some.sdf", "2"), ("empty.sdf", "1")]
     assert [row["ligand"] for row in errors] == ["lig1", "empty"]
     assert errors[1]["reason"] == "is empty"
     said = "multigpu: 2 of 31 ligands were skipped: see poses.errors.tsv\n"
     assert remarks(capsys.readouterr().err) == said
     assert dock("-o", "poses.sdf") == 0
     assert table("poses.errors.tsv") == []
-
-
-BAD = "1\ngood\nC 0 0 0\n1\nbad\nC 0 nan 0\n"
-
-
-def test_dock__skips_ligands_whose_names_move_a_cursor_or_have_no_end(dock: Dock) -> None:
+    # Names that move a cursor or have no end.
     names = ("bad\x1b[2J", "good", 5000 * "x")
     Path("some.xyz").write_text("".join(f"1\n{name}\nC 0 0 0\n" for name in names))
     assert dock("-o", "poses.sdf", of="some.xyz") == SOME_SKIPPED
-    assert names_in("poses.sdf") == ["good"]
+    assert [each.name for each in molecules(Path("poses.sdf"))] == ["good"]
     first, second = table("poses.errors.tsv")
     assert first["ligand"] == r"bad\x1b[2J"
     assert first["reason"].startswith(r"the name has the control character '\x1b'")
@@ -204,33 +177,24 @@ def test_dock__lists_what_is_skipped_beside_the_poses_of_each_run(dock: Dock) ->
     assert not Path("good.errors.tsv").exists()
 
 
-# ---- refused ------------------------------------------------------------------------------------
-
-LIGAND = "1\nmine\nC 0 0 0\n"
-REPLACED = r"^ligands\.xyz is named twice: a run would replace it; give another output$"
-
-
-@pytest.mark.parametrize(
-    ("given", "of", "options", "problem"),
-    [
-        ({"bad.xyz": BAD}, "bad.xyz", "-o poses.sdf --on-error stop",
-         r"bad\.xyz: record 2 \(bad\): line 3: the coordinates"),
-        ({"bad.xyz": BAD[15:]}, "bad.xyz", "-o poses.sdf",
-         r"bad\.xyz: record 1 \(bad\): line 3: .* \(none of 1 ligands could be docked\)"),
-        ({"a.xyz": LIGAND}, "a.xyz none.sdf", "-o poses.sdf",
-         r"none\.sdf: cannot be read: there is no such file"),
-        ({}, "-", "-o poses.sdf --rotation-file -", "^-: standard input can be given only once$"),
-        *(({"r.txt": f"1 0 0 0\n{line}\n"}, "", "-o poses.sdf --rotation-file r.txt",
-           rf"r\.txt: line 2: '{line}' is no quaternion")
-          for line in ("1 2 3", "a b c d", "0 0 0 0", "nan 0 0 1", "1e200 0 0 1")),
-        ({"poses/mine": ""}, "", "-o poses", r"poses: poses are written as .*, all in one$"),
-        ({"poses.sdf/": ""}, "", "-o poses.sdf/", "poses.sdf/: .*: it is a directory"),
-        ({"poses.errors.tsv": "mine"}, "", "-o poses.sdf",
-         r"poses\.errors\.tsv exists and is no table of skipped"),
-        *(({"ligands.xyz": LIGAND}, "lig*.xyz", f"{options} ligands.xyz", REPLACED)
-          for options in ("-o", "-o poses.xyz --scores", "-o poses.xyz --summary")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("given", "of", "options", "problem"), [
+    ({"bad.xyz": BAD}, "bad.xyz", "-o poses.sdf --on-error stop",
+     r"bad\.xyz: record 2 \(bad\): line 3: the coordinates"),
+    ({"bad.xyz": BAD[15:]}, "bad.xyz", "-o poses.sdf",
+     r"bad\.xyz: record 1 \(bad\): line 3: .* \(none of 1 ligands could be docked\)"),
+    ({"a.xyz": LIGAND}, "a.xyz none.sdf", "-o poses.sdf",
+     r"none\.sdf: cannot be read: there is no such file"),
+    ({}, "-", "-o poses.sdf --rotation-file -", "^-: standard input can be given only once$"),
+    *(({"r.txt": f"1 0 0 0\n{line}\n"}, "", "-o poses.sdf --rotation-file r.txt",
+       rf"r\.txt: line 2: '{line}' is no quaternion")
+      for line in ("1 2 3", "a b c d", "0 0 0 0", "nan 0 0 1", "1e200 0 0 1")),
+    ({"poses/mine": ""}, "", "-o poses", r"poses: poses are written as .*, all in one$"),
+    ({"poses.sdf/": ""}, "", "-o poses.sdf/", "poses.sdf/: .*: it is a directory"),
+    ({"poses.errors.tsv": "mine"}, "", "-o poses.sdf",
+     r"poses\.errors\.tsv exists and is no table of skipped"),
+    *(({"ligands.xyz": LIGAND}, "lig*.xyz", f"{options} ligands.xyz", REPLACED)
+      for options in ("-o", "-o poses.xyz --scores", "-o poses.xyz --summary")),
+])  # fmt: skip
 def test_dock__refuses_and_leaves_all_files_as_they_are(
     dock: Dock, given: dict[str, str], of: str, options: str, problem: str
 ) -> None:
@@ -254,9 +218,7 @@ def test_dock__shortens_a_very_long_name_in_its_message(dock: Dock) -> None:
     ("layout", "output"),
     [("sdf", "poses.sdf"), ("pdbqt", "poses.sdf"), ("pdbqt", "poses.pdbqt")],
 )
-def test_dock__of_a_file_whose_name_is_no_text(
-    dock: Dock, library: Path, layout: str, output: str
-) -> None:
+def test_dock__of_names_without_text(dock: Dock, library: Path, layout: str, output: str) -> None:
     """Ligands without a name are called like their file."""
     made = {"sdf": sdf, "pdbqt": pdbqt}[layout]
     name = os.fsdecode(b"caf\xe9." + layout.encode())
@@ -268,9 +230,7 @@ def test_dock__of_a_file_whose_name_is_no_text(
     assert read["source"][0] == f"caf?.{layout}"
 
 
-def test_program__reads_standard_input_and_shows_by_its_status_that_some_were_skipped(
-    library: Path, tmp_path: Path
-) -> None:
+def test_program__reads_standard_input_and_has_a_status(library: Path, tmp_path: Path) -> None:
     given = (library / "ligands.sdf").read_bytes() + b"bad\n\n\nno molecule\n$$$$\n"
     command = ("dock", "-", "--gpus", "none", "--precision", "60", "--pocket")
     ran = program(*command, str(library / "pocket.npz"), stdin=given, cwd=tmp_path)

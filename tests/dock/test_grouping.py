@@ -11,14 +11,15 @@ from support.docked import Dock, table
 from support.ligand_texts import ETHANOL
 from support.pocket_texts import autogrid
 
-from multigpu import InputError
+from multigpu import InputError, UsageError
 from multigpu.cluster.engine.plan import Cost
-from multigpu.errors import UsageError
 from multigpu.formats.molecules.ligands import LigandRecords
 from multigpu.workloads.dock import grouping, plan
 from multigpu.workloads.dock.grouping import Grouping
 
 TITLES = some.lists(some.sampled_from(["", "a", "a", "b", "b", "b"]), min_size=1, max_size=40)
+TYPES = ("A", "C", "HD", "N", "NA", "OA", "H")
+SMILES = b"CCO ethanol\nC( broken\nCC[O-].[Na+] salt\nO water\nCC(=O)N amide\n"
 
 
 def records(titles: list[str], begin: int) -> LigandRecords:
@@ -30,12 +31,9 @@ def records(titles: list[str], begin: int) -> LigandRecords:
 
 @settings(deadline=None)
 @given(
-    titles=TITLES,
-    cuts=some.sets(some.integers(1, 39)),
-    chunk_bytes=some.integers(1, 60),
-    chunk_ligands=some.integers(1, 12),
-    most=some.integers(2, 5),
-)
+    titles=TITLES, cuts=some.sets(some.integers(1, 39)), chunk_bytes=some.integers(1, 60),
+    chunk_ligands=some.integers(1, 12), most=some.integers(2, 5),
+)  # fmt: skip
 def test_spans__do_not_cut_a_ligand(
     titles: list[str], cuts: set[int], chunk_bytes: int, chunk_ligands: int, most: int
 ) -> None:
@@ -59,9 +57,8 @@ def test_spans__do_not_cut_a_ligand(
             fits = max(1, min(fits, chunk_ligands))
             assert len(texts) <= fits or numbers[fits - 1] == numbers[-1]
         assert found == rule.number(titles).tolist()
-    assert b"".join(each.text for span in spans for each in span.records) == b"".join(
-        block.text for block in blocks
-    )
+    texts = [each.text for span in spans for each in span.records]
+    assert b"".join(texts) == b"".join(block.text for block in blocks)
 
 
 def test_ligands__have_a_title_in_common() -> None:
@@ -70,12 +67,6 @@ def test_ligands__have_a_title_in_common() -> None:
     assert Grouping().key(b"a\n", "sdf") == ""
     assert Grouping("title").key(b"@<TRIPOS>MOLECULE\n*****\n", "mol2") == ""
     assert Grouping("smiles").key(b"OCC a", "smiles") == Grouping("smiles").key(b"CCO b", "smiles")
-
-
-# ---- a whole run --------------------------------------------------------------------------------
-
-TYPES = ("A", "C", "HD", "N", "NA", "OA", "H")
-SMILES = b"CCO ethanol\nC( broken\nCC[O-].[Na+] salt\nO water\nCC(=O)N amide\n"
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +85,7 @@ def run(dock: Dock, pocket: str, of: str, out: str, *more: str) -> list[dict[str
 
 
 @pytest.mark.parametrize("conformers", [1, 4])
-def test_run__with_conformers_is_the_same_however_it_is_cut(
-    dock: Dock, pocket: str, conformers: int
-) -> None:
+def test_run__with_conformers_is_the_same_cut(dock: Dock, pocket: str, conformers: int) -> None:
     Path("a.smi").write_bytes(SMILES)
     made = f"--conformers {conformers}".split()
     rows = run(dock, pocket, "a.smi", "one", *made, "--max-chunk-bytes", "100")
@@ -115,9 +104,7 @@ def test_run__with_conformers_is_the_same_however_it_is_cut(
         assert row["rmsd_to_reference"] == ""
 
 
-def test_run__ranks_the_conformers_of_a_file_together(
-    dock: Dock, pocket: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_run__ranks_conformers(dock: Dock, pocket: str, caplog: pytest.LogCaptureFixture) -> None:
     Path("a.smi").write_bytes(b"CCO ethanol\nCC(=O)N amide\n")
     run(dock, pocket, "a.smi", "made", "--conformers", "3", "--top", "50", "--min-rmsd", "0")
     # Poses of the conformers: other records of the same ligands.
@@ -136,9 +123,7 @@ def test_run__ranks_the_conformers_of_a_file_together(
     assert len(turned) > 6  # each record is a ligand where the box is not searched
 
 
-def test_run__of_ligands_larger_than_the_box_says_so(
-    dock: Dock, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_run__of_huge_ligands(dock: Dock, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Each file begins a ligand, whatever its title."""
     tiny = autogrid(tmp_path, TYPES, lambda _: np.ones((3, 3, 3)), (0, 0, 0), 0.25)
     for name in ("a.sdf", "b.sdf"):
@@ -149,20 +134,15 @@ def test_run__of_ligands_larger_than_the_box_says_so(
     assert "(ethanol); these score +1,000 kcal/mol for each Å² from its middle" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ("--conformers 3 --in-place", "conformers is for a whole box"),
-        ("--group-by smiles --in-place", "group_by is for a whole box"),
-        ("--conformers 3 --group-by title --step 1", "conformers makes every record a ligand"),
-        ("--conformers 3", "and rotations asks for another search: give step, or leave"),
-        ("--refine rigid --in-place", "refine is for a whole box, and in_place asks for another"),
-        ("--reference none.sdf --step 1", r"none\.sdf"),
-    ],
-)
-def test_options__that_cannot_be_are_refused(
-    dock: Dock, pocket: str, options: str, problem: str
-) -> None:
+@pytest.mark.parametrize(("options", "problem"), [
+    ("--conformers 3 --in-place", "conformers is for a whole box"),
+    ("--group-by smiles --in-place", "group_by is for a whole box"),
+    ("--conformers 3 --group-by title --step 1", "conformers makes every record a ligand"),
+    ("--conformers 3", "and rotations asks for another search: give step, or leave"),
+    ("--refine rigid --in-place", "refine is for a whole box, and in_place asks for another"),
+    ("--reference none.sdf --step 1", r"none\.sdf"),
+])  # fmt: skip
+def test_options__are_refused(dock: Dock, pocket: str, options: str, problem: str) -> None:
     Path("a.sdf").write_bytes(ETHANOL)
     with pytest.raises((UsageError, InputError), match=problem):
         dock(*options.split(), "--rotations", "20", "-o", "x.sdf", of="a.sdf", pocket=pocket)

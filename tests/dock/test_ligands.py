@@ -14,20 +14,13 @@ from multigpu.formats.molecules.ligands import MOLECULES, read_records
 from multigpu.formats.molecules.registry import FORMATS, largest_fragment, parse
 from multigpu.formats.storage.sources import inspect_source
 from multigpu.workloads.dock.grouping import Grouping
-from multigpu.workloads.dock.ligands import (
-    LigandLoader,
-    LoadedLigands,
-    is_drawn,
-    lacks_hydrogens,
-    read_first,
-)
+from multigpu.workloads.dock.ligands import LigandLoader, is_drawn, lacks_hydrogens, read_first
 from multigpu.workloads.dock.options import DockOptions
-
-# ---- drawings and missing hydrogens -------------------------------------------------------------
-
 
 CODE = b"              3D"
 ROWS = ("-0.8883    0.1670", " 0.4658   -0.5116", " 1.4311    0.3229", " 1.5211    1.1229")
+TYPES = ("C", "A", "HD", "N", "NA", "OA", "H")
+MOVED = ETHANOL.replace(b"-0.8883", b" 0.7000")
 
 
 def sdf(name: str, code: str, z: str = "0.0000", last: str = "H") -> str:
@@ -56,14 +49,11 @@ def drawn(text: bytes, layout: str = "sdf") -> bool:
     return is_drawn(text, layout, parse(text, layout).positions)
 
 
-@pytest.mark.parametrize(
-    ("code", "is_flat"),
-    [
-        (b"              2D", True), (b"              2d", True), (b"              3D", False),
-        (b"", True), (b"                ", True), (b"              XX", True),
-        (b"            2D  ", True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("code", "is_flat"), [
+    (b"              2D", True), (b"              2d", True), (b"              3D", False),
+    (b"", True), (b"                ", True), (b"              XX", True),
+    (b"            2D  ", True),
+])  # fmt: skip
 def test_flat_sdf__is_a_drawing_unless_it_says_3d(code: bytes, is_flat: bool) -> None:
     assert drawn(FLAT_TEXT.replace(CODE, code)) == is_flat
     flat = FLAT_V3000.replace(CODE, code)
@@ -91,38 +81,27 @@ def test_other_formats__are_drawings_where_all_z_are_the_same(layout: str, is_fl
     assert is_drawn(text, layout, places) == is_flat
 
 
-@pytest.mark.parametrize(
-    ("text", "layout", "lacks"),
-    [
-        (ETHANOL, "sdf", False),
-        (FLAT_TEXT, "sdf", True),
-        (ETHANOL.replace(b" H ", b" D "), "sdf", False),
-        (b"1\n\nO 0 0 0\n", "xyz", False),
-        (b"1\n\nC 0 0 0\n", "xyz", True),
-        (XYZ, "xyz", False),
-        (MOL2, "mol2", False),
-        (MOL2.replace(b" H   ", b" F   "), "mol2", True),
-        (PDB.replace(b" O   HOH", b" C   HOH").replace(b"   O\n", b"   C\n"), "pdb", False),
-        (PDBQT.replace(b"HD", b"OA").replace(b" N\n", b" C\n"), "pdbqt", False),
-    ],
-)
-def test_hydrogens__are_missing_where_there_is_carbon_and_none(
-    text: bytes, layout: str, lacks: bool
-) -> None:
+@pytest.mark.parametrize(("text", "layout", "lacks"), [
+    (ETHANOL, "sdf", False),
+    (FLAT_TEXT, "sdf", True),
+    (ETHANOL.replace(b" H ", b" D "), "sdf", False),
+    (b"1\n\nO 0 0 0\n", "xyz", False),
+    (b"1\n\nC 0 0 0\n", "xyz", True),
+    (XYZ, "xyz", False),
+    (MOL2, "mol2", False),
+    (MOL2.replace(b" H   ", b" F   "), "mol2", True),
+    (PDB.replace(b" O   HOH", b" C   HOH").replace(b"   O\n", b"   C\n"), "pdb", False),
+    (PDBQT.replace(b"HD", b"OA").replace(b" N\n", b" C\n"), "pdbqt", False),
+])  # fmt: skip
+def test_hydrogens__are_missing_beside_carbon(text: bytes, layout: str, lacks: bool) -> None:
     assert lacks_hydrogens(parse(text, layout)) == lacks
-
-
-# ---- what the command makes of them -------------------------------------------------------------
 
 
 def test_dock__skips_drawings_unless_they_are_wanted(dock: Dock) -> None:
     """The code of SDF decides about what is really flat."""
     texts = [
-        sdf("drawn", "2D"),
-        sdf("planar", "3D"),
-        sdf("space", "2D", "0.5000"),
-        sdf("old", "  "),
-    ]
+        sdf("drawn", "2D"), sdf("planar", "3D"), sdf("space", "2D", "0.5000"), sdf("old", "  "),
+    ]  # fmt: skip
     Path("a.sdf").write_text("".join(texts))
     assert dock("-o", "poses.sdf", of="a.sdf") == SOME_SKIPPED
     assert [row["ligand"] for row in table("poses.scores.tsv")] == ["planar", "space"]
@@ -135,9 +114,7 @@ def test_dock__skips_drawings_unless_they_are_wanted(dock: Dock) -> None:
     assert len(table("all.scores.tsv")) == 4
 
 
-def test_dock__notes_ligands_without_hydrogens(
-    dock: Dock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_dock__notes_missing_hydrogens(dock: Dock, caplog: pytest.LogCaptureFixture) -> None:
     """The note comes once."""
     bare, whole = sdf("bare", "3D", "0.5000", last="F"), sdf("whole", "3D", "0.5000")
     Path("a.sdf").write_text(bare + whole + bare)
@@ -146,9 +123,6 @@ def test_dock__notes_ligands_without_hydrogens(
     (message,) = caplog.messages
     assert message.startswith(f"multigpu: {count} have no hydrogens and were docked without them")
     assert "obabel IN -O OUT -h" in message
-
-
-# ---- several molecules in a record --------------------------------------------------------------
 
 
 # Methanol, and a chloride that stands between its atoms.
@@ -188,28 +162,16 @@ def records(scale: float = 1.0) -> dict[str, str]:
     return {
         "a.sdf": f"{Chem.MolToMolBlock(salt)}> <id>\n17\n\n$$$$\n",
         "b.sdf": f"{Chem.MolToV3KMolBlock(salt)}$$$$\n",
-        "a.mol2": mol2(types, bonds, places=places).decode(),
-        "a.pdb": Chem.MolToPDBBlock(salt),
-        "a.pdbqt": pdbqt(places),
-        "a.xyz": Chem.MolToXYZBlock(salt),
-    }
+        "a.mol2": mol2(types, bonds, places=places).decode(), "a.pdb": Chem.MolToPDBBlock(salt),
+        "a.pdbqt": pdbqt(places), "a.xyz": Chem.MolToXYZBlock(salt),
+    }  # fmt: skip
 
 
 RECORDS = records()
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_part__keeps_the_line_ends_of_its_record(name: str) -> None:
-    text = RECORDS[name].replace("\n", "\r\n").encode()
-    part = largest_fragment(parse(text, name.rpartition(".")[2]))
-    assert part.is_part
-    assert part.text.count(b"\n") == part.text.count(b"\r\n") > 0
-
-
-@pytest.mark.parametrize("name", RECORDS)
-def test_salt__is_docked_without_its_ion_in_every_format(
-    dock: Dock, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_salt__loses_its_ion(dock: Dock, name: str, caplog: pytest.LogCaptureFixture) -> None:
     Path(name).write_text(RECORDS[name])
     layout = name.rpartition(".")[2]
     assert dock("-o", f"poses.{layout}", of=name) == 0
@@ -226,13 +188,21 @@ def test_salt__is_docked_without_its_ion_in_every_format(
         assert graph.charges == {}
     if name == "a.sdf":
         assert b"> <id>\n17\n" in pose
+    # The part keeps line ends.
+    text = RECORDS[name].replace("\n", "\r\n").encode()
+    part = largest_fragment(parse(text, name.rpartition(".")[2]))
+    assert part.is_part
+    assert part.text.count(b"\n") == part.text.count(b"\r\n") > 0
 
 
 @pytest.mark.parametrize("name", RECORDS)
-def test_salt__is_skipped_if_wanted(dock: Dock, name: str) -> None:
+def test_record__of_salt_is_refused_if_wanted_and_in_nanometres(dock: Dock, name: str) -> None:
     Path(name).write_text(RECORDS[name])
     with pytest.raises(InputError, match="1 of its 7 atoms are in other fragments"):
         dock("-o", "poses.xyz", "--fragments", "skip", of=name)
+    Path(name).write_text(records(0.1)[name])
+    with pytest.raises(InputError, match=r"have another within 0.3 Å: .* in nanometres\? Multiply"):
+        dock("-o", "poses.xyz", of=name)
 
 
 SIDE_CHAIN = """BEGIN_RES SER A 203
@@ -254,53 +224,31 @@ def test_side_chains__are_not_docked(dock: Dock, caplog: pytest.LogCaptureFixtur
     assert dock("-o", "poses.pdbqt", "--fragments", "skip", of="beside.pdbqt") == 0
     assert "side chains of a receptor (BEGIN_RES)" in caplog.text
     assert Path("poses.pdbqt").read_bytes() == Path("wanted.pdbqt").read_bytes()
-
-
-def test_side_chains__alone_are_no_ligand(dock: Dock) -> None:
-    ligand = "".join(row for row in RECORDS["a.pdbqt"].splitlines(True) if "CL" not in row)
-    Path("all.pdbqt").write_text(SIDE_CHAIN + ligand)
+    # Alone they are no ligand.
+    Path("all.pdbqt").write_text(SIDE_CHAIN + alone)
     assert dock("-o", "poses.pdbqt", of="all.pdbqt") == SOME_SKIPPED
     (error,) = table("poses.errors.tsv")
     assert error["reason"] == "its atoms are side chains of a receptor (BEGIN_RES), and no ligand"
     assert len(FORMATS["pdbqt"].find_ends(Path("all.pdbqt").read_bytes(), True)) == 2
 
 
-@pytest.mark.parametrize("name", RECORDS)
-def test_nanometres__are_refused(dock: Dock, name: str) -> None:
-    Path(name).write_text(records(0.1)[name])
-    with pytest.raises(InputError, match=r"have another within 0.3 Å: .* in nanometres\? Multiply"):
-        dock("-o", "poses.xyz", of=name)
-
-
-# ---- conformers ---------------------------------------------------------------------------------
-
-TYPES = ("C", "A", "HD", "N", "NA", "OA", "H")
-MOVED = ETHANOL.replace(b"-0.8883", b" 0.7000")
-
-
 def load(
     path: Path, text: bytes, types: tuple[str, ...] = TYPES, by: str | None = None, **options: Any
-) -> LoadedLigands:
+) -> Any:
     path.write_bytes(text)
     source = inspect_source(str(path), MOLECULES)
     loader = LigandLoader(
-        sources=[source],
-        types=types,
-        options=DockOptions(**options),
-        grouping=Grouping(by),
-    )
+        sources=[source], types=types, options=DockOptions(**options), grouping=Grouping(by),
+    )  # fmt: skip
     return loader.load([*read_records(0, source)], 7)
 
 
 @pytest.mark.parametrize("types", [TYPES, ()])
-@pytest.mark.parametrize(
-    ("suffix", "text", "changed"),
-    [
-        (".sdf", ETHANOL + MOVED, ETHANOL.replace(b" O   0", b" N   0")),
-        (".mol2", MOL2 + MOL2, MOL2.replace(b"O1 ", b"C9 ").replace(b"O.3", b"C.3")),
-        (".pdbqt", PDBQT, PDBQT.replace(b" OA", b" NA")),
-    ],
-)
+@pytest.mark.parametrize(("suffix", "text", "changed"), [
+    (".sdf", ETHANOL + MOVED, ETHANOL.replace(b" O   0", b" N   0")),
+    (".mol2", MOL2 + MOL2, MOL2.replace(b"O1 ", b"C9 ").replace(b"O.3", b"C.3")),
+    (".pdbqt", PDBQT, PDBQT.replace(b" OA", b" NA")),
+])  # fmt: skip
 def test_conformers__are_records_of_one_title_and_the_same_atoms(
     tmp_path: Path, suffix: str, text: bytes, changed: bytes, types: tuple[str, ...]
 ) -> None:
@@ -364,17 +312,12 @@ def test_ligand__of_thousands_of_atoms_is_a_receptor(tmp_path: Path, layout: str
     assert len(load(tmp_path / f"b.{layout}", text, ())) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "problem"),
-    [
-        ("a.sdf", ETHANOL.replace(b"M  END", b""), "record 1: .*before its 'M  END'"),
-        ("a.sdf", FLAT_TEXT.replace(CODE, b"              2D"), "drawn in two dimensions"),
-        ("a.smi", b"CCO", "SMILES has no 3D coordinates"), ("a.sdf", b"", "no ligands|empty"),
-    ],
-)  # fmt: skip
-def test_reference__that_is_no_pose_is_refused(
-    tmp_path: Path, name: str, text: bytes, problem: str
-) -> None:
+@pytest.mark.parametrize(("name", "text", "problem"), [
+    ("a.sdf", ETHANOL.replace(b"M  END", b""), "record 1: .*before its 'M  END'"),
+    ("a.sdf", FLAT_TEXT.replace(CODE, b"              2D"), "drawn in two dimensions"),
+    ("a.smi", b"CCO", "SMILES has no 3D coordinates"), ("a.sdf", b"", "no ligands|empty"),
+])  # fmt: skip
+def test_reference__has_to_be_a_pose(tmp_path: Path, name: str, text: bytes, problem: str) -> None:
     (tmp_path / name).write_bytes(text)
     with pytest.raises(InputError, match=problem):
         read_first(str(tmp_path / name))

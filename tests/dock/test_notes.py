@@ -30,9 +30,7 @@ def test_grid__of_energies_is_noted(
     assert ("if they are energies, turn their sign" in caplog.text) is (kind in ("turned", "walls"))
 
 
-def test_dock__notes_atoms_outside_of_the_grid(
-    dock: Dock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_dock__notes_atoms_outside_the_grid(dock: Dock, caplog: pytest.LogCaptureFixture) -> None:
     dock("-o", "poses.sdf", "--center", "0,0,28.625")
     assert caplog.messages[-1].startswith(f"multigpu: the best poses of {COUNT} of {COUNT} ligands")
     assert "center" not in caplog.text
@@ -40,11 +38,6 @@ def test_dock__notes_atoms_outside_of_the_grid(
     dock("-o", "poses.sdf", of="far.xyz")
     assert "of 1 of 2 ligands have atoms outside of the grid, up to 1 (far)" in caplog.messages[-1]
     assert caplog.messages[-1].endswith("; --center 0,0,0 puts all in its middle")
-
-
-# ---- atoms outside of the grid -----------------------------------------------------------------
-
-BIOTIN = 18  # atoms
 
 
 @pytest.fixture

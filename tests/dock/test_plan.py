@@ -19,9 +19,7 @@ from multigpu.workloads.dock.options import DockOptions
 from multigpu.workloads.dock.search import field_of, search_of
 
 
-def test_plan__shows_the_search_and_runs_nothing(
-    library: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_plan__shows_the_search(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(library / "ligands.sdf"), "--pocket", str(library / "pocket.npz")]
     cli.main(["plan", "dock", *files, "--gpus", "none", "--json"], standalone_mode=False)
     facts = json.loads(capsys.readouterr().out)
@@ -43,24 +41,10 @@ def test_plan__looks_at_a_cluster(library: Path, scheduler: str, main: Run) -> N
     assert [(worker["gpu"], worker["problems"]) for worker in workers] == 2 * [(False, [])]
 
 
-def plan_of(chunk_bytes: int, chunk_ligands: int, **more: int) -> dock_plan.DockPlan:
-    return dock_plan.DockPlan(
-        chunk_bytes=chunk_bytes,
-        chunk_ligands=chunk_ligands,
-        pose_spans=((0, 100),),
-        budget=0,
-        cost=Cost(1, 0),
-        lanes=2,
-        **more,
-    )
-
-
 @pytest.mark.parametrize(
     ("megabytes", "chunks"), [(3, 3), (240, 240), (960, 480), (9600, 480)]
 )  # fmt: skip
-def test_plan__has_a_twentieth_of_a_long_run_in_progress(
-    library: Path, megabytes: int, chunks: int
-) -> None:
+def test_plan__has_a_twentieth_in_progress(library: Path, megabytes: int, chunks: int) -> None:
     """There are 24 threads; chunks below 1 MiB would not repay the engine's work on them."""
     options, pocket = DockOptions(), read_pocket(str(library / "pocket.npz"))
     field, search = field_of(pocket, options), search_of(options, pocket, None)
@@ -71,13 +55,13 @@ def test_plan__has_a_twentieth_of_a_long_run_in_progress(
 
 
 @pytest.mark.parametrize("block", [1 << 20, 3000, 700])
-def test_spans__carry_the_text_of_their_records_and_nothing_else(
-    library: Path, monkeypatch: pytest.MonkeyPatch, block: int
-) -> None:
+def test_spans__hold_their_text(library: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     monkeypatch.setattr(ligands, "READ_BYTES", block)
     path = library / "ligands.sdf"
     source = inspect_source(str(path), ligands.LIGANDS)
-    spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan_of(2000, 7)))
+    sizes = {"chunk_bytes": 2000, "chunk_ligands": 7, "budget": 0, "lanes": 2}
+    plan = dock_plan.DockPlan(pose_spans=((0, 100),), cost=Cost(1, 0), **sizes)
+    spans = list(dock_plan.dock_spans(ligands.read_records(0, source), plan))
     assert len(spans) > COUNT // 7
     assert all(sum(map(len, span.records)) <= 7 for span in spans)
     assert all(sum(len(each.text) for each in span.records) <= 2000 for span in spans)

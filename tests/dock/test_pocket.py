@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import hypothesis.strategies as st
 import numpy as np
@@ -32,9 +33,6 @@ def receptor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     Path("peptide.pdbqt").write_bytes(peptide_pdbqt())
     return "peptide.pdbqt"
-
-
-# ---- the box ----------------------------------------------------------------------------------
 
 
 @given(
@@ -72,22 +70,12 @@ def test_box__is_given_in_several_ways(receptor: str, given_box: Any) -> None:
     assert found.center.tolist() == [0, 0, 0]
 
 
-# ---- maps -------------------------------------------------------------------------------------
-
-
-def test_pocket__around_a_ligand_holds_it_with_its_padding(receptor: str) -> None:
-    atoms = [
-        ATOM.format(k, *place) for k, place in enumerate([(0, 0, 0), (1.5, 0, 0), (1.5, 1, 1)])
-    ]
+def test_pocket__holds_a_ligand_and_padding(receptor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    atoms = [ATOM.format(k, *at) for k, at in enumerate([(0, 0, 0), (1.5, 0, 0), (1.5, 1, 1)])]
     Path("l.pdbqt").write_text("".join(atoms))
     found = multigpu.pocket(receptor, autobox="l.pdbqt", padding=2, spacing=0.5, gpus="none")
     assert found.center.tolist() == [0.75, 0.5, 0.5]
     assert found.shape == (13, 11, 11)  # of 5.5, 5 and 5 Å
-
-
-def test_autobox__that_is_a_receptor_is_refused(
-    receptor: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(ligands, "RECEPTOR_ATOMS", 40)
     with pytest.raises(InputError, match="record 1: it has 47 atoms: is it a receptor"):
         multigpu.pocket(receptor, autobox=receptor)
@@ -115,52 +103,35 @@ def test_types__that_a_scoring_lacks_are_named_with_their_atom(receptor: str) ->
             multigpu.pocket("odd.pdbqt", box=BOX, scoring=scoring, gpus="none")
     found = multigpu.pocket("odd.pdbqt", box=BOX, gpus="none", type_as="Xx=OA")
     same = multigpu.pocket(receptor, box=BOX, gpus="none")
-    assert np.array_equal(
-        found.values[: found.types.index("P")], same.values[: same.types.index("P")]
-    )
+    end, own = (each.types.index("P") for each in (found, same))
+    assert np.array_equal(found.values[:end], same.values[:own])
 
 
-# ---- maps that are kept -----------------------------------------------------------------------
+def test_maps__are_made_once_for_a_box(receptor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute = Mock(wraps=pockets.compute_maps)
+    monkeypatch.setattr(pockets, "compute_maps", compute)
 
-
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """Shapes of the boxes for which maps were computed."""
-    shapes: list[tuple[int, ...]] = []
-    compute = pockets.compute_maps
-
-    def count(receptor: Any, box: Any, types: Any) -> Any:
-        shapes.append(box.shape)
-        return compute(receptor, box, types)
-
-    monkeypatch.setattr(pockets, "compute_maps", count)
-    return shapes
-
-
-def test_maps__are_made_once_for_a_receptor_and_a_box(
-    receptor: str, made: list[tuple[int, ...]]
-) -> None:
     def kept(box: tuple[float, ...] = BOX) -> Any:
         return make_pocket(PocketRequest(receptor, box=box, spacing=1.0), (), folder)
 
     folder = Path("receptor.maps")
     first, again = kept(), kept()
-    assert len(made) == 1
+    assert compute.call_count == 1
     assert np.array_equal(first.values, again.values)
     assert np.array_equal(first.origin, again.origin)
     assert (first.path, first.types) == (again.path, again.types)
     other = kept((*BOX[:5], 8.0))
     assert kept().path == first.path
-    assert len(made) == 2
+    assert compute.call_count == 2
     damaged = Path(other.path.replace(".maps.fld", ".OA.map"))
     damaged.write_text(damaged.read_text()[:-40])
     kept((*BOX[:5], 8.0))
     damaged.unlink()
     kept((*BOX[:5], 8.0))
-    assert len(made) == 4
+    assert compute.call_count == 4
     Path(receptor).write_bytes(peptide_pdbqt().replace(b"-0.", b"-1.", 1))
     kept((*BOX[:5], 8.0))
-    assert len(made) == 5
+    assert compute.call_count == 5
 
 
 def test_maps__that_another_run_is_writing_are_made_again(receptor: str) -> None:
@@ -172,9 +143,6 @@ def test_maps__that_another_run_is_writing_are_made_again(receptor: str) -> None
         second = make_pocket(request, (), folder)
     assert np.array_equal(first.values, second.values)
     assert second.path == receptor
-
-
-# ---- the command ------------------------------------------------------------------------------
 
 
 @pytest.mark.process
@@ -200,24 +168,21 @@ def test_command__writes_what_the_function_returns(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ("peptide.pdbqt --box 0,0,0 6,6,6", "Missing option '-o' / '--output'."),
-        ("peptide.pdbqt -o p.dx --box 0,0,0 6,6,6", "p.dx: a pocket is written to a file that"),
-        ("peptide.pdbqt peptide.pdbqt --box 0,0,0 6,6,6", "unexpected extra argument (peptide"),
-        ("peptide.pdbqt", "give --box or --autobox, one of them"),
-        ("peptide.pdbqt --box 0,0,0 6,0,6", "0,0,0,6,0,6: the lengths must be above 0"),
-        ("peptide.pdbqt --box 0,0,0 6,6,nan", "the lengths must be above 0, nothing beyond"),
-        ("peptide.pdbqt --box 0,0,0,6,6", "Invalid value for '--box': expected X,Y,Z SX,SY,SZ"),
-        ("peptide.pdbqt --box peptide.pdbqt", "'--box': peptide.pdbqt does not say center_x,"),
-        ("peptide.pdbqt --box 99,0,0 6,6,6", "the box around 99,0,0 misses the receptor: its"),
-        ("peptide.pdbqt --box 0,0,0 6,6,600", "1 to 1022 an axis are possible: change --spac"),
-        ("peptide.pdbqt --box 0,0,0 150,150,150", "bytes of memory, and"),
-        ("peptide.pdbqt --autobox peptide.smi", "peptide.smi: cannot be read: there is no"),
-        ("peptide.pdbqt --box 0,0,0 6,6,6 --type B", "--type B: expected TYPE=OTHER, e.g. B=C"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "problem"), [
+    ("peptide.pdbqt --box 0,0,0 6,6,6", "Missing option '-o' / '--output'."),
+    ("peptide.pdbqt -o p.dx --box 0,0,0 6,6,6", "p.dx: a pocket is written to a file that"),
+    ("peptide.pdbqt peptide.pdbqt --box 0,0,0 6,6,6", "unexpected extra argument (peptide"),
+    ("peptide.pdbqt", "give --box or --autobox, one of them"),
+    ("peptide.pdbqt --box 0,0,0 6,0,6", "0,0,0,6,0,6: the lengths must be above 0"),
+    ("peptide.pdbqt --box 0,0,0 6,6,nan", "the lengths must be above 0, nothing beyond"),
+    ("peptide.pdbqt --box 0,0,0,6,6", "Invalid value for '--box': expected X,Y,Z SX,SY,SZ"),
+    ("peptide.pdbqt --box peptide.pdbqt", "'--box': peptide.pdbqt does not say center_x,"),
+    ("peptide.pdbqt --box 99,0,0 6,6,6", "the box around 99,0,0 misses the receptor: its"),
+    ("peptide.pdbqt --box 0,0,0 6,6,600", "1 to 1022 an axis are possible: change --spac"),
+    ("peptide.pdbqt --box 0,0,0 150,150,150", "bytes of memory, and"),
+    ("peptide.pdbqt --autobox peptide.smi", "peptide.smi: cannot be read: there is no"),
+    ("peptide.pdbqt --box 0,0,0 6,6,6 --type B", "--type B: expected TYPE=OTHER, e.g. B=C"),
+])  # fmt: skip
 def test_command__refuses_in_a_line(
     receptor: str, main: Run, monkeypatch: pytest.MonkeyPatch, options: str, problem: str
 ) -> None:
@@ -277,18 +242,12 @@ def test_dock__of_a_receptor_is_that_of_its_pocket(receptor: str, main: Run) -> 
     assert main("pocket", receptor, *box, "--spacing", "1", "-o", "p.maps.fld").status == 0
     search = search[:-2]
     assert dock("c.sdf", "--pocket", "p.maps.fld") == first
-    (center, size), edge = read_box("p.maps.fld")
-    dry = main("dock", "l.sdf", "--receptor", receptor, "--box", center, size, "--dry-run")
-    assert f"pocket        {edge}" in dry.out
-
-
-def read_box(path: str) -> tuple[tuple[str, str], str]:
-    """Return center and size of a pocket as options, and its points at 0.375 Å in words."""
-    pocket = read_pocket(path)
+    pocket = read_pocket("p.maps.fld")
     size = pocket.end - pocket.origin
-    points = (2 * np.ceil(size / 0.75) + 1).astype(int)
-    shown = [",".join(f"{x:g}" for x in row) for row in (pocket.center, size)]
-    return (shown[0], shown[1]), " × ".join(map(str, points))
+    words = [",".join(f"{x:g}" for x in row) for row in (pocket.center, size)]
+    dry = main("dock", "l.sdf", "--receptor", receptor, "--box", *words, "--dry-run")
+    points = (2 * np.ceil(size / 0.75) + 1).astype(int)  # at 0.375 Å
+    assert f"pocket        {' × '.join(map(str, points))}" in dry.out
 
 
 @pytest.mark.gpu

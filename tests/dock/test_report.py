@@ -14,6 +14,7 @@ from support.markup import CONTROLS, ESCAPED, NAMES, read
 from support.pocket_texts import autogrid
 
 pytestmark = pytest.mark.process  # runs whole jobs
+ATOM = "ATOM  {:5d}  {:3s} ASP A {:3d}    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
 
 
 @pytest.fixture
@@ -24,9 +25,12 @@ def report(dock: Dock, library: Path) -> bytes:
     return Path("report.html").read_bytes()
 
 
-def test_report__has_all_that_it_shows_in_itself(report: bytes) -> None:
+def test_report__has_the_best_ligands_best_first(report: bytes) -> None:
     assert len([each for each in read(report).scenes[0] if "bonds" in each]) == 12
     assert "<script>alert(1)" not in report.decode()
+    rows = sorted(table("poses.scores.tsv"), key=lambda row: -float(row["score"]))[:12]
+    wanted = [f"{i}. {r['ligand']}: {float(r['score']):.3f}" for i, r in enumerate(rows, 1)]
+    assert [each["title"] for each in read(report).scenes[0][:-1]] == wanted
 
 
 @pytest.mark.slow
@@ -45,13 +49,7 @@ def traces(report: bytes, number: int) -> list[dict[str, Any]]:
     return found
 
 
-def test_report__has_the_best_ligands_best_first(report: bytes) -> None:
-    rows = sorted(table("poses.scores.tsv"), key=lambda row: -float(row["score"]))[:12]
-    wanted = [f"{i}. {r['ligand']}: {float(r['score']):.3f}" for i, r in enumerate(rows, 1)]
-    assert [each["title"] for each in read(report).scenes[0][:-1]] == wanted
-
-
-def test_report__counts_every_ligand_once_where_its_score_is(report: bytes) -> None:
+def test_report__shows_every_ligand_once_where_its_score_is(report: bytes) -> None:
     (bars,) = traces(report, 0)
     middles, widths = np.array(bars["x"]), np.array(bars["width"])
     scores = np.array([float(row["score"]) for row in table("poses.scores.tsv")])
@@ -59,9 +57,7 @@ def test_report__counts_every_ligand_once_where_its_score_is(report: bytes) -> N
     edges[[0, -1]] += [-1e-9, 1e-9]
     assert bars["y"] == np.histogram(scores, edges)[0].tolist()
     assert sum(bars["y"]) == COUNT
-
-
-def test_report__shows_every_ligand_with_its_size(report: bytes) -> None:
+    # Beside its size.
     near, far = traces(report, 1)
     rows = table("poses.scores.tsv")
     texts = [each.split() for each in Path("poses.sdf").read_text().split("$$$$\n")[:-1]]
@@ -93,9 +89,6 @@ def test_report__lists_the_poses_by_the_rank_of_their_ligands(dock: Dock) -> Non
     cells = re.findall(r"<tr><td>(.*?)</td></tr>", Path("report.html").read_text())
     shown = [row.split("</td><td>")[:4] for row in cells]
     assert [(int(rank), pose, name, score) for rank, name, score, pose in shown] == wanted
-
-
-ATOM = "ATOM  {:5d}  {:3s} ASP A {:3d}    {:8.3f}   0.000   0.000  1.00  0.00     0.000 {}\n"
 
 
 def test_report__of_maps_has_energies_and_the_receptor_beside_them(dock: Dock) -> None:
@@ -130,22 +123,19 @@ ODD_SDF = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("odd.xyz", "3\nodd\nXx 0 0 0\nC1 1.2 0 0\nBq 0 1.2 0\n"),
-        ("odd.sdf", ODD_SDF),
-        ("far.xyz", "2\nfar\nC -1500 0 0\nO 99999.5 0 0\n2\nnear\nC 0 0 0\nO 1.5 0 0\n"),
+@pytest.mark.parametrize(("name", "text"), [
+    ("odd.xyz", "3\nodd\nXx 0 0 0\nC1 1.2 0 0\nBq 0 1.2 0\n"),
+    ("odd.sdf", ODD_SDF),
+    ("far.xyz", "2\nfar\nC -1500 0 0\nO 99999.5 0 0\n2\nnear\nC 0 0 0\nO 1.5 0 0\n"),
+    (
+        "lone.mol2",
         (
-            "lone.mol2",
-            (
-                "@<TRIPOS>MOLECULE\nlp\n 3 2\nSMALL\nNO_CHARGES\n@<TRIPOS>ATOM\n"
-                "1 O 0 0 0 O.3\n2 LP1 0.5 0 0 LP\n3 X 0 1 0 Du\n@<TRIPOS>BOND\n1 1 2 1\n2 1 3 1\n"
-            ),
+            "@<TRIPOS>MOLECULE\nlp\n 3 2\nSMALL\nNO_CHARGES\n@<TRIPOS>ATOM\n"
+            "1 O 0 0 0 O.3\n2 LP1 0.5 0 0 LP\n3 X 0 1 0 Du\n@<TRIPOS>BOND\n1 1 2 1\n2 1 3 1\n"
         ),
-        ("one.xyz", "1\na\nC 0 0 0\n"),
-    ],
-)
+    ),
+    ("one.xyz", "1\na\nC 0 0 0\n"),
+])  # fmt: skip
 def test_report__draws_what_is_no_usual_molecule(dock: Dock, name: str, text: str) -> None:
     Path(name).write_text(text)
     poses = f"poses{Path(name).suffix}"  # others have no atoms that are no element

@@ -18,6 +18,7 @@ from multigpu.workloads.dock.simulate import BOND, ligands, pocket
 
 MOST_BONDS = {"C": 4, "N": 3, "O": 2, "S": 2, "F": 1, "Cl": 1}
 DIGEST = "a909e10d6d20a1b0"  # the same on every machine
+WELLS = "a pocket needs 2 to 1000 points"
 
 
 def made(count: int, fewest: int, most: int, seed: int = 1) -> bytes:
@@ -67,26 +68,18 @@ def test_pocket__is_read_as_it_was_made(tmp_path: Path) -> None:
     assert path.read_bytes() == first
 
 
-WELLS = "a pocket needs 2 to 1000 points"
-
-
-@pytest.mark.parametrize(
-    ("make", "quantities", "problem"),
-    [
-        (ligands, (-1, 1, 2, 1), "count is -1"),
-        (ligands, (1 << 32, 1, 2, 1), "and less than 4,294,967,296"),
-        (ligands, (1, 0, 2, 1), "atoms from 0 to 2: 1 to 900 are possible"),
-        (ligands, (1, 3, 2, 1), "atoms from 3 to 2"),
-        (ligands, (1, 3, 901, 1), "atoms from 3 to 901"),
-        (ligands, (1, 3, 4, -1), "seed is -1"),
-        *((pocket, given, WELLS) for given in ((1, 0.5, 3, 1), (1001, 0.5, 3, 1), (9, 0, 3, 1),
-                                               (9, 0.5, 0, 1))),
-        (pocket, (3, 1.0, 28, 1), "has no 28 wells"),
-    ],
-)  # fmt: skip
-def test_quantities__that_are_impossible_are_refused(
-    make: Any, quantities: Any, problem: str
-) -> None:
+@pytest.mark.parametrize(("make", "quantities", "problem"), [
+    (ligands, (-1, 1, 2, 1), "count is -1"),
+    (ligands, (1 << 32, 1, 2, 1), "and less than 4,294,967,296"),
+    (ligands, (1, 0, 2, 1), "atoms from 0 to 2: 1 to 900 are possible"),
+    (ligands, (1, 3, 2, 1), "atoms from 3 to 2"),
+    (ligands, (1, 3, 901, 1), "atoms from 3 to 901"),
+    (ligands, (1, 3, 4, -1), "seed is -1"),
+    *((pocket, given, WELLS) for given in ((1, 0.5, 3, 1), (1001, 0.5, 3, 1), (9, 0, 3, 1),
+                                           (9, 0.5, 0, 1))),
+    (pocket, (3, 1.0, 28, 1), "has no 28 wells"),
+])  # fmt: skip
+def test_quantities__that_cannot_be_are_refused(make: Any, quantities: Any, problem: str) -> None:
     out = io.BytesIO()
     with pytest.raises(UsageError, match=problem):
         make(out, *quantities)

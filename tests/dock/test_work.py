@@ -17,17 +17,14 @@ def written(name: str) -> tuple[bytes, bytes]:
     return Path(f"{name}.sdf").read_bytes(), Path(f"{name}.scores.tsv").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("options", "cut", "poses"),
-    [
-        ((), ("--max-chunk-bytes", "1"), 0),
-        ((), ("--max-chunk-bytes", "3000", "--threads", "3"), 0),
-        pytest.param((), (*CUT, *TWO), 0, marks=pytest.mark.process),
-        # Processes read the ligands themselves; parts of spans of poses go into a journal.
-        pytest.param((), (*CUT[:1], "20000", *TWO), 500, marks=pytest.mark.process),
-        (("--top", "3"), ("--max-chunk-bytes", "1"), 100),
-    ],
-)
+@pytest.mark.parametrize(("options", "cut", "poses"), [
+    ((), ("--max-chunk-bytes", "1"), 0),
+    ((), ("--max-chunk-bytes", "3000", "--threads", "3"), 0),
+    pytest.param((), (*CUT, *TWO), 0, marks=pytest.mark.process),
+    # Processes read the ligands themselves; parts of spans of poses go into a journal.
+    pytest.param((), (*CUT[:1], "20000", *TWO), 500, marks=pytest.mark.process),
+    (("--top", "3"), ("--max-chunk-bytes", "1"), 100),
+])  # fmt: skip
 def test_dock__gives_the_same_bytes_however_it_is_cut(
     dock: Dock, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], cut: tuple[str, ...],
     poses: int,
@@ -40,9 +37,7 @@ def test_dock__gives_the_same_bytes_however_it_is_cut(
     assert written("cut") == written("whole")
 
 
-def test_dock__gives_the_same_bytes_on_a_cluster(
-    dock: Dock, scheduler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bytes__of_a_cluster(dock: Dock, scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dock("-o", "whole.sdf")
     dock("-o", "cut.sdf", *CUT, "--scheduler", scheduler)
     assert written("cut") == written("whole")
@@ -61,11 +56,8 @@ def test_dock__of_a_worker_process_per_gpu_gives_the_same_bytes(dock: Dock) -> N
 
 # What is changed of which record, so that it is not regular; the first of them is skipped.
 IRREGULAR = {
-    5: ("0.000 C", "0.000"),
-    7: ("\n", "\r\n"),
-    9: (" 1.00 ", " 1,00 "),
-    11: ("ROOT", " ROOT"),
-}
+    5: ("0.000 C", "0.000"), 7: ("\n", "\r\n"), 9: (" 1.00 ", " 1,00 "), 11: ("ROOT", " ROOT"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("options", [(), ("--top", "3"), ("--center", "0,-998,9999")])

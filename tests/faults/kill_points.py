@@ -140,11 +140,9 @@ def _path(named: Any, folder: int | None) -> str:
     return str(inside / os.fspath(named))
 
 
-def _run(
-    folder: Path, arguments: list[str], point: Point | None, calls: Path, errors: Path
-) -> NoReturn:
+def _run(folder: Path, words: list[str], point: Point | None, calls: Path, err: Path) -> NoReturn:
     """Run the program as its command line begins it."""
-    file = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    file = os.open(err, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor, number in ((nothing, 0), (nothing, 1), (file, 2)):
         os.dup2(descriptor, number)
@@ -162,4 +160,4 @@ def _run(
     os._exit = leave  # type: ignore[assignment]
     signals.listen()
     watch.begin()
-    main(arguments)
+    main(words)

@@ -18,10 +18,9 @@ from support.bgzf_data import BGZF_END, bgzf
 from support.pocket_texts import ORIGIN, SPACING, VALUES
 
 import multigpu
+from multigpu import Counts, write_counts
 from multigpu.cli import cli
 from multigpu.formats.storage.zstandard import zstd
-from multigpu.formats.tables.counts import Counts
-from multigpu.formats.tables.counts_files import write_counts
 from multigpu.formats.tables.file_lists import COUNTS, list_files
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
@@ -35,6 +34,9 @@ MOST = 2**31 - 1
 BOMB = 3 << 10  # MiB in a small file: more than a reader may take
 REFERENCES = (("chr1", 60_000), ("chr2", 30_000))
 ONE = {"gpus": "none", "threads": 1}
+GZIP = partial(gzip.compress, mtime=0)
+ZSTD = partial(zstd.compress, options={zstd.CompressionParameter.checksum_flag: 1})
+MAPS = ("A", "C", "HD", "N", "NA", "OA", "Cl")
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,6 @@ class Format:
     bombs: list[Callable[[], bytes]] = field(default_factory=list)
 
 
-# ---- reads ------------------------------------------------------------------------------------
-
 READS = [read for read in scanned.READS if read[1]]  # a record without bases may end earlier
 FASTQ = scanned.fastq(READS * 3)
 FASTA = scanned.fasta_of(READS * 3)
@@ -87,18 +87,10 @@ def _scan(path: Path, signatures: Path) -> Any:
     return multigpu.scan(path, signatures, **options).to_table().to_pydict()
 
 
-def _reads(folder: Path, name: str, content: bytes, **more: Any) -> Format:
+def _reads(name: str, content: bytes, folder: Path, **more: Any) -> Format:
     path = folder / name
     path.write_bytes(content)
     return Format(path, content, partial(_scan, path, _signatures(folder)), **more)
-
-
-def fastq(folder: Path) -> Format:
-    return _reads(folder, "reads.fq", FASTQ, is_text=True)
-
-
-def fasta(folder: Path) -> Format:
-    return _reads(folder, "reads.fa", FASTA, is_text=True)
 
 
 def signatures(folder: Path) -> Format:
@@ -107,29 +99,13 @@ def signatures(folder: Path) -> Format:
     return Format(path, path.read_bytes(), partial(_scan, samples, path), True)
 
 
-def _compressed(folder: Path, name: str, compress: Any, bomb: bytes) -> Format:
+def _compressed(name: str, compress: Any, bomb: Any, folder: Path) -> Format:
+    many = bomb(b"A" * MIB)
     return _reads(
-        folder, name, compress(FASTQ),
+        name, compress(FASTQ), folder,
         inner=Inner(FASTQ, compress, is_text=True),
-        bombs=[lambda: bomb * BOMB, lambda: compress(b"@r\n") + bomb * BOMB],
+        bombs=[lambda: many * BOMB, lambda: compress(b"@r\n") + many * BOMB],
     )  # fmt: skip
-
-
-def gzip_(folder: Path) -> Format:
-    compress = partial(gzip.compress, mtime=0)
-    return _compressed(folder, "reads.fq.gz", compress, compress(b"A" * MIB))
-
-
-def bgzf_(folder: Path) -> Format:
-    return _compressed(folder, "reads.fq.gz", partial(bgzf, block=90), gzip.compress(b"A" * MIB))
-
-
-def zstd_(folder: Path) -> Format:
-    compress = partial(zstd.compress, options={zstd.CompressionParameter.checksum_flag: 1})
-    return _compressed(folder, "reads.fq.zst", compress, compress(b"A" * MIB))
-
-
-# ---- alignments -------------------------------------------------------------------------------
 
 
 def _rows() -> list[Any]:
@@ -176,22 +152,12 @@ def bam_with_index(folder: Path) -> Format:
     return replace(made, parse=partial(_count, made.path))
 
 
-def bai(folder: Path) -> Format:
-    path = folder / "a.bam"
-    write_alignments(path, _rows(), REFERENCES)
-    index = folder / "a.bam.bai"
-    return Format(index, index.read_bytes(), partial(_count, path))
-
-
-def csi(folder: Path) -> Format:
-    path = folder / "a.bam"
-    write_alignments(path, _rows(), REFERENCES, csi=True)
-    index = folder / "a.bam.csi"
+def _index(kind: str, folder: Path) -> Format:
+    path, index = folder / "a.bam", folder / f"a.bam.{kind}"
+    write_alignments(path, _rows(), REFERENCES, csi=kind == "csi")
     content = index.read_bytes()
-    return Format(
-        index, content, partial(_count, path),
-        inner=Inner(gzip.decompress(content), bgzf),
-    )  # fmt: skip
+    inner = Inner(gzip.decompress(content), bgzf) if kind == "csi" else None
+    return Format(index, content, partial(_count, path), inner=inner)
 
 
 def _cram(version: str, folder: Path) -> Format:
@@ -201,8 +167,6 @@ def _cram(version: str, folder: Path) -> Format:
     write_alignments(path, rows, index=False, fasta=reference, version=version)
     return Format(path, path.read_bytes(), partial(_count, path, index=False))
 
-
-# ---- tables -----------------------------------------------------------------------------------
 
 COHORT = CohortDesign(
     regions=60, samples=4, chromosomes=2, coverage=60.0, dispersion=0.0, cnvs=2,
@@ -280,17 +244,11 @@ def kept_counts(folder: Path) -> Format:
     return _npz(Format(path, path.read_bytes(), count), "counts")
 
 
-# ---- ligands ----------------------------------------------------------------------------------
-
-
 def _pocket(folder: Path) -> Path:
     path = folder / "pocket.npz"
     with path.open("wb") as out:
         pocket(out, points=8, spacing=1.5, wells=3, seed=3)
     return path
-
-
-MAPS = ("A", "C", "HD", "N", "NA", "OA", "Cl")
 
 
 def _maps(folder: Path) -> Path:
@@ -323,14 +281,11 @@ TYPED = ("sdf", "mol2", "pdbqt")  # which have what maps need
 LIGANDS = {**ligand_texts.TEXTS, "sdf": SDF}
 
 
-# ---- pockets ----------------------------------------------------------------------------------
-
-
-def _of_pocket(folder: Path, path: Path, content: bytes, grid: Path, **more: Any) -> Format:
-    ligand = folder / "ligand.xyz"
+def _of_pocket(name: str, content: bytes, folder: Path, **more: Any) -> Format:
+    ligand, path = folder / "ligand.xyz", folder / name
     ligand.write_bytes(ligand_texts.XYZ)
     path.write_bytes(content)
-    return Format(path, content, partial(_dock, ligand, grid, "xyz"), **more)
+    return Format(path, content, partial(_dock, ligand, path, "xyz"), **more)
 
 
 def _on_maps(folder: Path, name: str) -> Format:
@@ -341,22 +296,10 @@ def _on_maps(folder: Path, name: str) -> Format:
     return Format(path, path.read_bytes(), parse, is_text=True)
 
 
-def dx(folder: Path) -> Format:
-    path = folder / "p.dx"
-    return _of_pocket(folder, path, pocket_texts.dx(), path, is_text=True)
-
-
-def mrc(folder: Path) -> Format:
-    path = folder / "p.mrc"
-    return _of_pocket(folder, path, pocket_texts.mrc_bytes(), path)
-
-
 def npz(folder: Path) -> Format:
-    path = folder / "p.npz"
     members = io.BytesIO()
     np.savez(members, grid=VALUES, origin=ORIGIN, spacing=SPACING)
-    made = _of_pocket(folder, path, members.getvalue(), path)
-    return _npz(made, "grid")
+    return _npz(_of_pocket("p.npz", members.getvalue(), folder), "grid")
 
 
 def _npz(given: Format, member: str) -> Format:
@@ -400,9 +343,13 @@ def rotations(folder: Path) -> Format:
 
 
 FORMATS: dict[str, Callable[[Path], Format]] = {
-    "fastq": fastq, "fasta": fasta, "signatures": signatures,
-    "gzip": gzip_, "bgzf": bgzf_, "zstd": zstd_,
-    "bam": bam, "bam_with_index": bam_with_index, "bai": bai, "csi": csi,
+    "fastq": partial(_reads, "reads.fq", FASTQ, is_text=True),
+    "fasta": partial(_reads, "reads.fa", FASTA, is_text=True), "signatures": signatures,
+    "gzip": partial(_compressed, "reads.fq.gz", GZIP, GZIP),
+    "bgzf": partial(_compressed, "reads.fq.gz", partial(bgzf, block=90), GZIP),
+    "zstd": partial(_compressed, "reads.fq.zst", ZSTD, ZSTD),
+    "bam": bam, "bam_with_index": bam_with_index,
+    "bai": partial(_index, "bai"), "csi": partial(_index, "csi"),
     "cram_2": partial(_cram, "2.1"), "cram_3": partial(_cram, "3.0"),
     "sex": partial(_cohort_file, "sex", b"sample1\tmale\nsample2\tfemale\nsample4\tmale\n"),
     "ploidy": partial(_cohort_file, "ploidy", b"sample1\t2\nsample2\t4\nsample3\t2\n"),
@@ -422,5 +369,7 @@ FORMATS: dict[str, Callable[[Path], Format]] = {
     **{f"{name}_on_maps": partial(_ligands, name, LIGANDS[name]) for name in TYPED},
     "fld": lambda folder: _on_maps(folder, "p.maps.fld"),
     "map": lambda folder: _on_maps(folder, "p.OA.map"),
-    "dx": dx, "mrc": mrc, "npz": npz, "rotations": rotations,
+    "dx": partial(_of_pocket, "p.dx", pocket_texts.dx(), is_text=True),
+    "mrc": partial(_of_pocket, "p.mrc", pocket_texts.mrc_bytes()), "npz": npz,
+    "rotations": rotations,
 }  # fmt: skip

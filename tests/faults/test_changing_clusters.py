@@ -36,10 +36,6 @@ def clustered(count: int, **options: Any) -> Iterator[tuple[LocalCluster, Client
         yield cluster, client
 
 
-def slow(key: str, count: int, seconds: float) -> Toy:
-    return Toy(key, {("compute", number): partial(time.sleep, seconds) for number in range(count)})
-
-
 @pytest.fixture
 def scan_job(job: Job) -> Callable[..., Any]:
     """The job as a call of the Python function. Skips other jobs than the scan."""
@@ -47,9 +43,6 @@ def scan_job(job: Job) -> Callable[..., Any]:
         pytest.skip("one job says it all")
     _, samples, _, signatures, *_ = job.arguments
     return partial(multigpu.scan, samples, signatures, max_chunk_bytes=15_000)
-
-
-# ---- workers that have just left --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("point", ["run", "register_plugin", "submit"])
@@ -96,23 +89,18 @@ def test_worker_timeout__counts_from_when_a_worker_is_needed() -> None:
         assert [outcome.part for outcome in outcomes] == squares(5)
 
 
-# ---- workers that come by demand --------------------------------------------------------------
-
-
 @pytest.mark.parametrize("minimum", [0, 1])
 def test_adaptive_cluster__grows_to_its_maximum_and_shrinks_again(minimum: int) -> None:
     """With chunks of which a single worker would have done all in time, by Dask's reckoning."""
     with clustered(0) as (cluster, client):
         cluster.adapt(minimum=minimum, maximum=3, interval="200ms")
         workers = workers_of_client(client, None, worker_timeout=30)
-        outcomes = list(dispatch(workers, slow("grows", 120, 0.2), range(120), chunks=120))
+        slow = {("compute", number): partial(time.sleep, 0.2) for number in range(120)}
+        outcomes = list(dispatch(workers, Toy("grows", slow), range(120), chunks=120))
         assert [outcome.part for outcome in outcomes] == squares(120)
         assert len({outcome.worker for outcome in outcomes}) == 3
         wait_for(lambda: len(client.nthreads()) == minimum, "the end of the workers")
         assert cluster.scheduler.tasks == {}
-
-
-# ---- workers that are paused ------------------------------------------------------------------
 
 
 def test_workers__paused_for_ever_end_the_run_with_the_reason() -> None:
@@ -121,16 +109,11 @@ def test_workers__paused_for_ever_end_the_run_with_the_reason() -> None:
         dask.config.set({f"distributed.worker.memory.{k}": v for k, v in limits.items()}),
         clustered(1, memory_limit="2GB") as (cluster, client),
     ):
-        wait_for(
-            lambda: {w.status.name for w in cluster.scheduler.workers.values()} == {"paused"},
-            "a pause",
-        )
+        there = cluster.scheduler.workers.values
+        wait_for(lambda: {w.status.name for w in there()} == {"paused"}, "a pause")
         with pytest.raises(Failure) as caught:
             workers_of_client(client, None, worker_timeout=1)
     assert str(caught.value) == f"{PAUSED} for 1 s (worker_timeout)"
-
-
-# ---- clients that are closed ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["client", "cluster"])
@@ -152,12 +135,7 @@ def test_client__closed_in_the_middle_of_a_run_is_said_and_the_journal_kept(
     assert resumed.equals(expected)
 
 
-# ---- compressed files, each of which one worker has open ----------------------------------------
-
-
-def test_compressed_files__are_read_to_their_ends_where_their_worker_leaves(
-    job: Job, tmp_path: Path
-) -> None:
+def test_compressed_files__are_read_on_without_a_worker(job: Job, tmp_path: Path) -> None:
     if job.name != "scan":
         pytest.skip("one job says it all")
     _, samples, _, signatures, *_ = job.arguments

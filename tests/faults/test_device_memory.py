@@ -25,11 +25,9 @@ from multigpu.workloads.scan.work import ScanWorkload
 
 GENEROUS = 1 << 40
 OPTIONS: dict[str, dict[str, Any]] = {
-    "any": {},
-    "none ambiguous": {"max_ambiguous": 0},
-    "mismatch": {"max_mismatches": 1},
+    "any": {}, "none ambiguous": {"max_ambiguous": 0}, "mismatch": {"max_mismatches": 1},
     "edit": {"max_edits": 1, "strand": "both"},
-}
+}  # fmt: skip
 
 
 class Scarce:
@@ -73,10 +71,7 @@ def scarce(machine: tuple[Gpu, Any, Any], monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(memory, "use", lambda device: None)
     monkeypatch.setattr(memory, "free_bytes", lambda device: GENEROUS)
     monkeypatch.setattr(memory, "release_pool", lambda device: synchronize(gpu))
-    kinds = (
-        ("open_scanner", cuda.ExactScanner),
-        ("open_error_scanner", approximate.ErrorScanner),
-    )
+    kinds = (("open_scanner", cuda.ExactScanner), ("open_error_scanner", approximate.ErrorScanner))
     for name, kind in kinds:
         monkeypatch.setattr(search, name, partial(backend, getattr(search, name), kind))
     yield device
@@ -94,9 +89,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     folder = tmp_path_factory.mktemp("scan")
     rng = np.random.default_rng(3)
     bases = rng.choice(np.frombuffer(b"ACGTN", np.uint8), 900, p=[0.24] * 4 + [0.04]).tobytes()
-    text = b"".join(
-        b"@r%d\n%s\n+\n%s\n" % (at, bases[at : at + 300], b"I" * 300) for at in range(0, 600, 60)
-    )
+    reads = ((at, bases[at : at + 300], b"I" * 300) for at in range(0, 600, 60))
+    text = b"".join(b"@r%d\n%s\n+\n%s\n" % read for read in reads)
     (folder / "samples.fq").write_bytes(text)
     wanted = [bases[at : at + 9] for at in range(0, 850, 50)]
     (folder / "signatures.fa").write_bytes(b"".join(b">s\n%s\n" % one for one in wanted))
@@ -141,9 +135,7 @@ def test_scan__gives_the_same_whichever_allocation_fails(
     assert happened == {"split", "on_cpu"} - ({"on_cpu"} if often == 1 else set())
 
 
-def test_device__has_all_its_memory_again_when_a_job_has_ended(
-    files: tuple[str, str], scarce: Scarce
-) -> None:
+def test_device__has_all_its_memory_after_a_job(files: tuple[str, str], scarce: Scarce) -> None:
     before = scarce.gpu.used()
     for failing in (0, 5, 20, 10_000):
         scarce.allocations, scarce.fails = 0, range(failing, failing + 2)

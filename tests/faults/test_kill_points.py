@@ -20,7 +20,6 @@ from support.bams import random_rows, write_alignments
 
 from multigpu.workloads.cnv.output.folder import MATRICES
 
-SEED = 1
 FEW = 3  # points of each job, unless there is time for more
 OF_STORE = 0.05  # share of the calls for files of a Zarr store
 AGAIN = 0.3  # share of the resumed runs that end before their time, too

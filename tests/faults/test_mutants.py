@@ -28,7 +28,6 @@ BOMBS = [
     ("npz", 0), ("kept_counts", 0),
 ]  # fmt: skip
 
-# ---- mutants ----------------------------------------------------------------------------------
 
 Change = Callable[[st.DrawFn, bytes], bytes]
 
@@ -101,9 +100,6 @@ def mutants(draw: st.DrawFn, of: Format) -> bytes:
     return inner.wrap(changed) if inner else changed
 
 
-# ---- answers ----------------------------------------------------------------------------------
-
-
 def check_answer(of: Format, mutant: bytes, is_bomb: bool = False) -> None:
     """Require a result or an error that is short. Other errors than our own pass through."""
     of.path.write_bytes(mutant)
@@ -126,9 +122,8 @@ def limited_memory() -> Iterator[None]:
     """Limit the address space to what this process has now, and MEMORY."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(
-        resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY)
-    )
+    most = pages * resource.getpagesize() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
     try:
         yield
     finally:
@@ -165,9 +160,7 @@ def test_mutants__are_answered(name: str, tmp_path: Path, request: pytest.Fixtur
 @pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(("name", "number"), BOMBS)
-def test_bomb__is_answered(
-    name: str, number: int, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_bomb__told(name: str, number: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if not request.config.getoption("--mutants"):
         pytest.skip("only with --mutants: some take half a minute")
     of = FORMATS[name](tmp_path)

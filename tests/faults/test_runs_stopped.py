@@ -18,6 +18,7 @@ Results = dict[str, bytes]
 with_cnv = pytest.mark.parametrize("job", [*JOBS, "cnv"], indirect=True, scope="session")
 only_cnv = pytest.mark.parametrize("job", ["cnv"], indirect=True, scope="session")
 WORKERS = pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["threads", "processes"])
+SUGGESTIONS = ("note: what may show CNVs", "note: --preset")  # of copy numbers, in every run
 
 
 def stopped(job: Job, folder: Path, number: signal.Signals, *more: str) -> None:
@@ -26,9 +27,6 @@ def stopped(job: Job, folder: Path, number: signal.Signals, *more: str) -> None:
     disturbed.until_under_way()
     disturbed.send(number)
     assert disturbed.ended().status in (130, -signal.SIGKILL)
-
-
-SUGGESTIONS = ("note: what may show CNVs", "note: --preset")  # of copy numbers, in every run
 
 
 def said(ended: Ended) -> list[str]:
@@ -106,9 +104,7 @@ def test_nohup__is_heeded(job: Job, results: Results, tmp_path: Path) -> None:
 
 
 @with_cnv
-def test_run__without_resume_begins_anew_and_says_so(
-    job: Job, results: Results, tmp_path: Path
-) -> None:
+def test_run__without_resume_begins_anew(job: Job, results: Results, tmp_path: Path) -> None:
     stopped(job, tmp_path, signal.SIGKILL)
     ended = run(job, tmp_path)
     assert ended.status == 0
@@ -117,17 +113,10 @@ def test_run__without_resume_begins_anew_and_says_so(
     assert job.result(tmp_path) == results
 
 
-# ---- what must not be mixed -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("job", "option", "problem"),
-    [
-        ("scan", ("--strand", "both"), "option strand was forward, is both"),
-        ("cnv", ("--upper", "0.7"), "option upper was 0.5, is 0.7"),
-    ],
-    indirect=["job"],
-)
+@pytest.mark.parametrize(("job", "option", "problem"), [
+    ("scan", ("--strand", "both"), "option strand was forward, is both"),
+    ("cnv", ("--upper", "0.7"), "option upper was 0.5, is 0.7"),
+], indirect=["job"])  # fmt: skip
 def test_resume__with_another_option_is_refused_and_loses_nothing(
     job: Job, results: Results, tmp_path: Path, option: tuple[str, ...], problem: str
 ) -> None:
@@ -140,9 +129,7 @@ def test_resume__with_another_option_is_refused_and_loses_nothing(
 
 
 @only_cnv
-def test_resume__leaves_out_what_no_run_goes_on_with(
-    job: Job, results: Results, tmp_path: Path
-) -> None:
+def test_resume__leaves_out_what_is_of_no_use(job: Job, results: Results, tmp_path: Path) -> None:
     stopped(job, tmp_path, signal.SIGKILL)
     part = tmp_path / "out" / ".part"
     (part / "multigpu-counts").mkdir()
@@ -154,9 +141,7 @@ def test_resume__leaves_out_what_no_run_goes_on_with(
 
 
 @with_cnv
-def test_two_runs__of_one_output_at_a_time_are_refused(
-    job: Job, results: Results, tmp_path: Path
-) -> None:
+def test_two_runs__of_one_output_are_refused(job: Job, results: Results, tmp_path: Path) -> None:
     first = Run(job, tmp_path)
     first.until_under_way()
     first.send(signal.SIGSTOP)  # it must not end before the second one begins
@@ -168,12 +153,7 @@ def test_two_runs__of_one_output_at_a_time_are_refused(
     assert job.result(tmp_path) == results
 
 
-# ---- disks ------------------------------------------------------------------------------------
-
-
-def test_full_disk__is_told_and_resumed_when_there_is_room(
-    job: Job, results: Results, small_disk: Path
-) -> None:
+def test_full_disk__is_told_and_resumed(job: Job, results: Results, small_disk: Path) -> None:
     ended = run(job, small_disk)
     assert ended.status == 2
     assert "the disk is full (no space left on device)" in ended.err
@@ -187,9 +167,7 @@ def test_full_disk__is_told_and_resumed_when_there_is_room(
 
 
 @only_cnv
-def test_full_disk__under_a_folder_is_told_and_resumed_when_there_is_room(
-    job: Job, results: Results, small_disk: Path
-) -> None:
+def test_full_disk__under_a_folder_is_told(job: Job, results: Results, small_disk: Path) -> None:
     """First there is no room for the journal, then for matrices or tables."""
     for size in ("1m", "9m"):
         resize(small_disk, size)
@@ -213,9 +191,6 @@ def test_output_folder__that_vanishes_is_told(job: Job, tmp_path: Path) -> None:
     assert f"{tmp_path / 'out' / job.output}: cannot be written: no such file" in ended.err
     assert ended.err.count("multigpu: error:") == 1
     assert "--resume" not in ended.err  # the journal was in the folder
-
-
-# ---- workers ----------------------------------------------------------------------------------
 
 
 @only_cnv

@@ -64,9 +64,7 @@ def under_way(job: Job, out: Path, *more: str) -> Run:
     return started
 
 
-def test_scheduler__that_dies_is_told_and_the_run_resumes(
-    job: Job, undisturbed: bytes, cluster: Cluster, out: Path
-) -> None:
+def test_lost_scheduler__is_told(job: Job, undisturbed: bytes, cluster: Cluster, out: Path) -> None:
     cluster.worker()
     disturbed = under_way(job, out, "--scheduler-file", str(cluster.file), *PATIENCE)
     cluster.processes[0].kill()
@@ -80,9 +78,7 @@ def test_scheduler__that_dies_is_told_and_the_run_resumes(
     assert (out / job.output).read_bytes() == undisturbed
 
 
-def test_last_worker__that_dies_is_waited_for_and_told(
-    job: Job, undisturbed: bytes, cluster: Cluster, out: Path
-) -> None:
+def test_last_worker__is_missed(job: Job, undisturbed: bytes, cluster: Cluster, out: Path) -> None:
     worker = cluster.worker()
     disturbed = under_way(job, out, "--scheduler-file", str(cluster.file), *PATIENCE)
     worker.kill()
@@ -93,9 +89,6 @@ def test_last_worker__that_dies_is_waited_for_and_told(
     again = run(job, out, "--resume", "--scheduler-file", str(cluster.file))
     assert (again.status, again.err) == (0, "")
     assert (out / job.output).read_bytes() == undisturbed
-
-
-# ---- the network ------------------------------------------------------------------------------
 
 
 class Proxy:
@@ -141,9 +134,7 @@ def _pump(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
 
 
-def test_connection__cut_and_restored_is_nothing_to_fail_for(
-    job: Job, undisturbed: bytes, cluster: Cluster, out: Path
-) -> None:
+def test_connection__may_be_cut(job: Job, undisturbed: bytes, cluster: Cluster, out: Path) -> None:
     cluster.worker()
     proxy = Proxy(cluster.port)
     address = ("--scheduler", f"tcp://127.0.0.1:{proxy.port}")
@@ -155,9 +146,6 @@ def test_connection__cut_and_restored_is_nothing_to_fail_for(
     proxy.cut()
     assert ended.status == 0, ended.err
     assert (out / job.output).read_bytes() == undisturbed
-
-
-# ---- a process that neither answers nor ends ---------------------------------------------------
 
 
 @pytest.fixture
@@ -216,9 +204,7 @@ def test_scheduler__whose_connections_are_lost_before_tls_does_not_answer(client
         workers_of_client(client, None, worker_timeout=1)
 
 
-def test_result__that_cannot_be_fetched_is_lost_with_the_connection(
-    client: Client, request: pytest.FixtureRequest
-) -> None:
+def test_result__not_fetched_is_lost(client: Client, request: pytest.FixtureRequest) -> None:
     workers = workers_of_client(client, None, worker_timeout=3)
     request.getfixturevalue("broken_link")
     assert workers.idle() == 0
@@ -229,9 +215,6 @@ def test_result__that_cannot_be_fetched_is_lost_with_the_connection(
         workers.submit(lambda *reported: inbox.put(reported), int, text)
     errors = {type(inbox.get(timeout=20)[1]) for _ in range(2)}
     assert errors == {Lost, ValueError}
-
-
-# ---- clients that are handed over --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client", ["tcp://127.0.0.1:8786", 7])

@@ -60,9 +60,7 @@ def _send(processes: list[psutil.Process], number: signal.Signals) -> None:
             process.send_signal(number)
 
 
-def test_schedule__of_random_faults_ends_in_the_same_bytes(
-    job: Job, undisturbed: bytes, tmp_path: Path, schedule: int
-) -> None:
+def test_schedule__ends_alike(job: Job, undisturbed: bytes, tmp_path: Path, schedule: int) -> None:
     chance = random.Random(f"{job.name} {schedule}")
     for attempt in range(ATTEMPTS):
         workers = ("--workers", "2", "--chunk-timeout", "1") if chance.random() < 0.7 else ()

@@ -11,10 +11,8 @@ from faults.harness import Job
 from support.hosts import Host, Link, end, events, two_hosts, wait_for
 from support.hosts import ended as terminated
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.parametrize("job", ["scan"], indirect=True, scope="session"),
-]
+ONLY_SCAN = pytest.mark.parametrize("job", ["scan"], indirect=True, scope="session")
+pytestmark = [pytest.mark.slow, ONLY_SCAN]
 
 TIMEOUT = 5.0  # --worker-timeout
 GRACE = 12.0  # seconds that this may take longer: questions without an answer, and the end

@@ -51,9 +51,7 @@ def named(events: list[Event], name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("deaths", [DEATHS_BEFORE_FAILURE - 1, DEATHS_BEFORE_FAILURE])
-def test_chunk__that_kills_workers_is_done_by_the_next_or_named_and_harms_no_others(
-    two: Workers, tmp_path: Path, deaths: int
-) -> None:
+def test_chunk__that_kills_is_done_or_named(two: Workers, tmp_path: Path, deaths: int) -> None:
     def die() -> None:
         if len(list(tmp_path.iterdir())) < deaths:
             (tmp_path / str(os.getpid())).touch()
@@ -125,9 +123,7 @@ def failing_device(marks: Path) -> Callable[[], None]:
     return fail
 
 
-def test_device__that_fails_is_retired_and_its_chunks_go_elsewhere(
-    two: Workers, tmp_path: Path
-) -> None:
+def test_device__that_fails_is_retired(two: Workers, tmp_path: Path) -> None:
     fail = failing_device(tmp_path)
     toy = Toy("device", {("compute", number): fail for number in range(20)})
     parts, events, error = taken(two, toy, 20)
@@ -142,11 +138,16 @@ def test_device__that_fails_is_retired_and_its_chunks_go_elsewhere(
 def test_devices__of_a_single_process_that_all_fail_hand_over_to_its_cpu_or_end_the_run(
     gpus: int, cpu_fallback: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def compute(session: Any, loaded: int) -> int:
+        if session.place.gpu is not None:
+            raise DeviceFailed(worker.WORKER.device_name, "lost")
+        return loaded * loaded
+
     monkeypatch.setattr(f"{WORKER}.device_of", lambda gpu: None if gpu is None else 0)
     monkeypatch.setattr(f"{MEMORY}.use", lambda device: None)
     monkeypatch.setattr(f"{MEMORY}.free_bytes", lambda device: 1 << 30)
     monkeypatch.setattr(f"{MEMORY}.release_pool", lambda device: None)
-    monkeypatch.setattr("support.toy.ToySession.compute", _fails_on_a_gpu)
+    monkeypatch.setattr("support.toy.ToySession.compute", compute)
     local = LocalWorkers(2, [f"GPU-{k}" for k in range(gpus)], cpu_fallback=cpu_fallback)
     parts, events, error = taken(local, Toy("all devices"), 40)
     local.close()
@@ -156,12 +157,6 @@ def test_devices__of_a_single_process_that_all_fail_hand_over_to_its_cpu_or_end_
         assert str(error).endswith(" failed: lost; there is no other device")
         assert parts == []
     assert len(named(events, "retired")) == gpus
-
-
-def _fails_on_a_gpu(session: Any, loaded: int) -> int:
-    if session.place.gpu is not None:
-        raise DeviceFailed(worker.WORKER.device_name, "lost")
-    return loaded * loaded
 
 
 @pytest.mark.parametrize("unfit", [{0}, {0, 1}], ids=["one", "all"])
@@ -184,17 +179,14 @@ def test_workers__that_are_unfit_are_retired(two: Workers, unfit: set[int]) -> N
         assert str(error).endswith("was the last one")
 
 
-def test_job__that_there_is_no_memory_to_send_ends_the_run_and_not_the_workers(
-    two: Workers,
-) -> None:
+def test_job__that_there_is_no_memory_to_send_ends_the_run_not_the_workers(two: Workers) -> None:
     class Large(Toy):
         def __reduce__(self) -> tuple[Any, ...]:
             raise MemoryError("not enough memory: 5 bytes needed")
 
     _, _, error = taken(two, Large("large"), 10)
-    assert str(error) == (
-        "the job cannot be given to the workers: not enough memory: 5 bytes needed"
-    )
+    said = "the job cannot be given to the workers: not enough memory: 5 bytes needed"
+    assert str(error) == said
     assert taken(two, Toy("small"), 10)[0] == squares(10)
 
 

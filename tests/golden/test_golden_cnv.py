@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from support.cohorts import SEXES, cnv_job, of_sexes
 from support.emulated_backend import EmulatedBackend, use_emulated_gpu
-from support.golden import GOLDEN
+from support.golden import DEVICES, GOLDEN
 from support.golden_cnv import Case, Row, from_zero, load, names, one_based
 
 import multigpu
-from multigpu import UsageError
+from multigpu import Counts, UsageError
 from multigpu.cli import cli
 from multigpu.formats.alignments.regions import Regions
-from multigpu.formats.tables.counts import Counts
 from multigpu.kernels.hmm.types import ExpectedCounts
 from multigpu.workloads.cnv.stages.common_regions import CommonRegions
 
@@ -44,11 +43,8 @@ MATRICES = {
 }  # fmt: skip
 LOOSE = {"large_counts": 1e-6, "large_counts_norm0": 1e-6}  # the data's README says why
 
-DEVICES = [
-    pytest.param(("--gpus", "none"), id="cpu"),
-    pytest.param(("--gpus", "0"), id="cuda", marks=pytest.mark.gpu),
-]
 
+FEW = ("--no-report", "--no-vcf")
 Run = Callable[..., Path]
 
 
@@ -59,8 +55,7 @@ def run(golden: Path, tmp_path: Path) -> Run:
     def call(name: str, *options: str, folder: str = "out") -> Path:
         case = load(golden, name)
         arguments = ["cnv", *case.write(tmp_path), "-o", str(tmp_path / folder)]
-        few = ("--no-report", "--no-vcf")
-        cli.main([*arguments, *few, *case.options(), *options], standalone_mode=False)
+        cli.main([*arguments, *FEW, *case.options(), *options], standalone_mode=False)
         return tmp_path / folder
 
     return call
@@ -96,48 +91,34 @@ def check_matrices(folder: Path, case: Case) -> None:
     with xr.open_zarr(folder / "matrices.zarr") as store:
         for ours, theirs in MATRICES.items():
             if theirs in expected:
-                np.testing.assert_allclose(
-                    store[ours].values, expected[theirs], rtol=limit, atol=1e-12, err_msg=ours
-                )
+                limits = {"rtol": limit, "atol": 1e-12, "err_msg": ours}
+                np.testing.assert_allclose(store[ours].values, expected[theirs], **limits)
         if "cn_index" in expected:
             assert (store["copy_number"].values == expected["cn_index"]).all()
-
-
-# ---- the CUDA kernels on an emulated GPU --------------------------------------------------------
-
-
-@pytest.fixture
-def on_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Return a function after which runs use an emulated GPU."""
-    return lambda: use_emulated_gpu(monkeypatch)
 
 
 @pytest.mark.parametrize("chunk", ["67108864", "3000"], ids=["whole", "pieces"])
 @pytest.mark.parametrize("name", EMULATED)
 def test_golden__on_an_emulated_gpu(
-    name: str, chunk: str, run: Run, golden: Path, on_emulated_gpu: Callable[[], None]
+    name: str, chunk: str, run: Run, golden: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Arrays stay on the device."""
-    on_emulated_gpu()
+    use_emulated_gpu(monkeypatch)
     folder = run(name, "--gpus", "none", "--max-chunk-bytes", chunk)
     check_tables(folder, load(golden, name))
     check_matrices(folder, load(golden, name))
 
 
-def test_sex_chromosomes__on_an_emulated_gpu(on_emulated_gpu: Callable[[], None]) -> None:
-    def normalized() -> Any:
-        job = cnv_job(of_sexes(), sexes=SEXES)
-        return job.result(keep=("normalized",)).matrices["normalized"]
-
-    here = normalized()
-    on_emulated_gpu()
-    np.testing.assert_allclose(normalized(), here, rtol=1e-12)
+def test_sex_chromosomes__on_an_emulated_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = cnv_job(of_sexes(), sexes=SEXES)
+    here = job.result(keep=("normalized",)).matrices["normalized"]
+    use_emulated_gpu(monkeypatch)
+    there = cnv_job(of_sexes(), sexes=SEXES).result(keep=("normalized",)).matrices["normalized"]
+    np.testing.assert_allclose(there, here, rtol=1e-12)
 
 
 @pytest.mark.parametrize("chunk", [1 << 26, 3000], ids=["whole", "pieces"])
-def test_hidden_markov_model__on_an_emulated_gpu(
-    chunk: int, on_emulated_gpu: Callable[[], None]
-) -> None:
+def test_hmm__on_an_emulated_gpu(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same as on the CPU: cases, and controls of which some are watched."""
     rng = np.random.default_rng(5)
     means = np.outer(rng.gamma(20, 10, 240), rng.uniform(0.7, 1.4, 72))
@@ -155,7 +136,7 @@ def test_hidden_markov_model__on_an_emulated_gpu(
         )  # fmt: skip
 
     here = called()
-    on_emulated_gpu()
+    use_emulated_gpu(monkeypatch)
     there = called()
     assert there.cnvs.num_rows > 0
     assert there.tables() == here.tables()
@@ -171,9 +152,6 @@ def test_common_regions__take_their_place_on_an_emulated_gpu() -> None:
     common.replace_in(expected, np.arange(5), device.put)
     np.testing.assert_array_equal(device.get(expected.mean)[:, 0], [1, 2, 1, 2, 1])
     np.testing.assert_array_equal(device.get(expected.dispersion), [1, 0.5, 1, 0.5, 1])
-
-
-# ---- all cases ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -215,18 +193,15 @@ def test_golden__fractional_copy_numbers(name: str, run: Run, golden: Path) -> N
             assert decided(read(folder, f"{table}_fractional")) == decided(expected)
 
 
-def test_golden__a_single_sample_has_its_regions_where_its_cnvs_are(
-    golden: Path, tmp_path: Path
-) -> None:
+def test_golden__a_single_sample_has_regions_where_cnvs_are(golden: Path, tmp_path: Path) -> None:
     """R's mistake with chromosomes out of order is made when CNVs are joined; these are not."""
     case = load(golden, "single_granges")
     (table,) = case.write(tmp_path)
     header, *lines = Path(table).read_text().splitlines()
     lines.sort(key=lambda line: line.startswith("chr1\t"))  # chr2 first
     Path(table).write_text("\n".join([header, *lines, ""]))
-    arguments = ["cnv", table, "-o", str(tmp_path / "out"), "--gpus", "none", *case.options()]
-    few = ("--no-report", "--no-vcf")
-    cli.main([*arguments, *few], standalone_mode=False)
+    words = ["cnv", table, "-o", str(tmp_path / "out"), "--gpus", "none", *case.options(), *FEW]
+    cli.main(words, standalone_mode=False)
     expected = sorted(case.rows("cnvr"), key=lambda row: row[0] == "chr1")
     assert [row[0] for row in expected] == ["chr2", "chr2", "chr1", "chr1"]
     assert read(tmp_path / "out", "cnv_regions") == expected
@@ -267,9 +242,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def test_golden__chromosomes_that_share_a_chunk_of_the_store(
-    run: Run, golden: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_golden__in_a_shared_chunk(run: Run, golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from multigpu.workloads.cnv.results import matrices
 
     monkeypatch.setattr(matrices, "CHUNK_BYTES", 64 * 8 * 8)
@@ -279,12 +252,9 @@ def test_golden__chromosomes_that_share_a_chunk_of_the_store(
 
 
 def test_golden__the_function_gives_what_the_command_writes(run: Run, tmp_path: Path) -> None:
-    import multigpu
-
     folder = run("thesis", "--gpus", "none")
-    result = multigpu.cnv(
-        tmp_path / "counts.tsv", preset="gcnmops", posterior=True, compat_r=True, gpus="none"
-    )
+    how = {"preset": "gcnmops", "posterior": True, "compat_r": True, "gpus": "none"}
+    result = multigpu.cnv(tmp_path / "counts.tsv", **how)
     for name, table in result.tables().items():
         rows = [tuple(map(str, row.values())) for row in table.to_pylist()]
         assert one_based(rows) == read(folder, name)

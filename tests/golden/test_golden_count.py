@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from multigpu import cli
-from multigpu.errors import InputError, UsageError
-from multigpu.formats.tables.counts import Counts
-from multigpu.formats.tables.counts_files import read_counts
+from multigpu import Counts, InputError, UsageError, cli, read_counts
 
 # Calls that R answers, and ours too.
 FOLDERS = {"bam_equal_lengths": 3, "bam_odd_reads": 17, "bam_segments": 23, "bam_windows": 35}
@@ -35,10 +32,11 @@ NO_SUCH_QUALITY = {("bam_windows", "call_37")}
 
 Run = Callable[..., Counts]
 Call = dict[str, Any]
+Calls = Callable[[str], list[Call]]
 
 
 @pytest.fixture
-def calls(golden: Path) -> Callable[[str], list[Call]]:
+def calls(golden: Path) -> Calls:
     def read(folder: str) -> list[Call]:
         found: list[Call] = json.loads((golden / "cnv" / folder / "case.json").read_text())["calls"]
         return found
@@ -73,9 +71,7 @@ def _options(call: Call, folder: Path) -> Iterator[str]:
     if "GR" in call:
         ranges = zip(call["GR"]["chrom"], call["GR"]["start"], call["GR"]["end"], strict=True)
         bed = folder / "regions.bed"
-        bed.write_text(
-            "".join(f"{name}\t{max(0, start - 1)}\t{end}\n" for name, start, end in ranges)
-        )
+        bed.write_text("".join(f"{c}\t{max(0, a - 1)}\t{b}\n" for c, a, b in ranges))
         yield from ("--regions", str(bed))
 
 
@@ -99,9 +95,7 @@ def rows(counts: Counts) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_count__gives_the_rows_of_r(
-    golden: Path, calls: Callable[[str], list[Call]], count: Run, folder: str, way: tuple[str, ...]
-) -> None:
+def test_rows__are_of_r(golden: Path, calls: Calls, count: Run, folder: str, way: Any) -> None:
     compared = 0
     for call in calls(folder):
         place = (folder, call["id"])
@@ -113,18 +107,14 @@ def test_count__gives_the_rows_of_r(
 
 
 @pytest.mark.slow
-def test_count__is_the_same_on_two_workers(
-    golden: Path, calls: Callable[[str], list[Call]], count: Run, scheduler: str
-) -> None:
+def test_count__on_two_workers(golden: Path, calls: Calls, count: Run, scheduler: str) -> None:
     for folder, number in (("bam_windows", 0), ("bam_windows", 26), ("bam_segments", 6)):
         call = calls(folder)[number]
         spread = ("--scheduler", scheduler, "--max-chunk-bytes", "1")
         assert rows(count(folder, call, "--compat", "r", *spread)) == expected(golden, folder, call)
 
 
-def test_unmapped_reads__never_count_where_r_stops(
-    calls: Callable[[str], list[Call]], count: Run
-) -> None:
+def test_unmapped_reads__never_count(calls: Calls, count: Run) -> None:
     """R has no answer to a minimum quality of 0 where unmapped reads have a position."""
     every = calls("bam_windows")
     stopped, two = every[17], every[32]
@@ -137,28 +127,21 @@ def test_unmapped_reads__never_count_where_r_stops(
     assert with_unmapped.values.sum() <= 150 + 10  # plain reads; ten secondary ones at most
 
 
-@pytest.mark.parametrize(
-    ("folder", "number", "message"),
-    [
-        ("bam_windows", 39, "sample1.bam has no reference nosuch"),
-        ("bam_windows", 41, r"reference 1 is .* here and chr2 .* in .*sample1.bam"),
-        ("bam_windows", 42, "sample_names: 2 given, 3 needed, one for each file"),
-        ("bam_windows", 37, "min_mapq is 256; it must be 0 to 255"),
-        ("bam_segments", 21, "sample1.bam has no reference chrNotThere"),
-        ("bam_segments", 25, "sample1.bam has no reference chrNotThere"),
-        ("bam_equal_lengths", 0, "'a' and 'b' have the same length, which R refuses"),
-    ],
-)
-def test_what_r_stops_at_or_counts_as_zero__is_told(
-    calls: Callable[[str], list[Call]], count: Run, folder: str, number: int, message: str
-) -> None:
+@pytest.mark.parametrize(("folder", "number", "message"), [
+    ("bam_windows", 39, "sample1.bam has no reference nosuch"),
+    ("bam_windows", 41, r"reference 1 is .* here and chr2 .* in .*sample1.bam"),
+    ("bam_windows", 42, "sample_names: 2 given, 3 needed, one for each file"),
+    ("bam_windows", 37, "min_mapq is 256; it must be 0 to 255"),
+    ("bam_segments", 21, "sample1.bam has no reference chrNotThere"),
+    ("bam_segments", 25, "sample1.bam has no reference chrNotThere"),
+    ("bam_equal_lengths", 0, "'a' and 'b' have the same length, which R refuses"),
+])  # fmt: skip
+def test_stops_of_r__told(calls: Calls, count: Run, folder: str, number: int, message: str) -> None:
     with pytest.raises((InputError, UsageError), match=message):
         count(folder, calls(folder)[number], "--compat", "r")
 
 
-def test_windows__are_right_by_default(
-    golden: Path, calls: Callable[[str], list[Call]], count: Run
-) -> None:
+def test_windows__are_right(golden: Path, calls: Calls, count: Run) -> None:
     """Equal lengths do not matter, and the last base of a reference is counted."""
     every = calls("bam_equal_lengths")
     ours = rows(count("bam_equal_lengths", every[0]))
@@ -167,18 +150,15 @@ def test_windows__are_right_by_default(
     assert [row[0] for row in ours] == ["a"] * 6 + ["b"] * 6 + ["c"] * 4
     last = [number for number, row in enumerate(theirs) if row[2] % 5000]
     assert [theirs[number][2] for number in last] == [29999, 29999, 19999]
-    assert [row for i, row in enumerate(ours) if i not in last] == [
-        row for i, row in enumerate(theirs) if i not in last
-    ]
+    both = [[row for i, row in enumerate(each) if i not in last] for each in (ours, theirs)]
+    assert both[0] == both[1]
     assert [ours[number][2] for number in last] == [30000, 30000, 20000]
     lost = [np.subtract(ours[number][3], theirs[number][3]).tolist() for number in last]
     assert np.min(lost) >= 0
     assert np.sum(lost) > 0  # there are reads at the last bases
 
 
-def test_a_file_without_index__is_counted_where_r_stops(
-    calls: Callable[[str], list[Call]], count: Run, tmp_path: Path
-) -> None:
+def test_no_index__is_needed_to_count(calls: Calls, count: Run, tmp_path: Path) -> None:
     call = calls("bam_segments")[27]
     assert "failed to load BAM index" in call["error"]
     read = count("bam_segments", call, "--no-index")

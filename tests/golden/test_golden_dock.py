@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.golden import cases
+from support.golden import DEVICES, cases
 from support.rotation_cases import plain_ligands
 
 from multigpu.cli import cli
@@ -22,10 +22,6 @@ from multigpu.workloads.dock import plan as dock_plan
 
 REAL = "real_1stp"
 PLAIN = [name for name in cases("dock/*/case.json") if name != REAL]
-DEVICES = [
-    pytest.param(("--gpus", "none"), id="cpu"),
-    pytest.param(("--gpus", "0"), id="cuda", marks=pytest.mark.gpu),
-]
 
 
 @dataclass(frozen=True)
@@ -79,9 +75,7 @@ def case(golden: Path, tmp_path: Path) -> Callable[[str], Case]:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", PLAIN)
-def test_dock__finds_the_best_rotation(
-    case: Callable[[str], Case], name: str, device: tuple[str, ...]
-) -> None:
+def test_dock__finds_it(case: Callable[[str], Case], name: str, device: tuple[str, ...]) -> None:
     given = case(name)
     _, atoms, score = given.dock(*device)
     assert score == pytest.approx(given.facts["best_score"], rel=1e-5)

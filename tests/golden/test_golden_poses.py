@@ -39,7 +39,8 @@ def test_poses__pass_the_checks_of_posebusters(
     box = ",".join(f"{x:g}" for x in (*facts["center"], *sides))
     pocket = ["--receptor", receptor, "--box", box]
     dock(crystal, *pocket, "-o", "poses.sdf", "--top", "5")
-    dock(crystal, "--pocket", pocket_made(), "--rotation-file", "same.txt", "-o", "crystal.sdf")
+    (maps,) = Path().rglob("*.maps.fld")  # which the first run has kept
+    dock(crystal, "--pocket", str(maps), "--rotation-file", "same.txt", "-o", "crystal.sdf")
     Path("protein.pdb").write_text("".join(protein(receptor)))
     checks = posebusters.PoseBusters("redock")
     found = checks.bust("poses.sdf", "crystal.sdf", "protein.pdb")
@@ -51,12 +52,6 @@ def test_poses__pass_the_checks_of_posebusters(
 
 def dock(*arguments: Any) -> None:
     assert cli.main(["dock", *arguments, "--gpus", "none"], standalone_mode=False) == 0
-
-
-def pocket_made() -> str:
-    """Return the maps that the first run has kept."""
-    (path,) = Path().rglob("*.maps.fld")
-    return str(path)
 
 
 def protein(path: str) -> Iterator[str]:

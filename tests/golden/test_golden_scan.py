@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.golden import DEVICES
 from support.golden import cases as cases_of
 from support.program import program
 
@@ -19,13 +20,11 @@ SMALL += [("edges", "first"), ("edges", "all"), ("low_complexity", "first")]
 TYPICAL = [("default_like", "first"), ("edges", "all"), ("format_gzip", "first")]
 PIECES = 45  # chunks that a file is cut into
 
-DEVICES = [
-    pytest.param(("--gpus", "none"), id="cpu"),
-    pytest.param(("--gpus", "0"), id="cuda", marks=pytest.mark.gpu),
-]
 
 Case = tuple[str, str]
 Scan = Callable[..., bytes]
+Words = Callable[..., list[str]]
+Expected = Callable[[Case], bytes]
 
 
 def cases(chosen: list[Case]) -> pytest.MarkDecorator:
@@ -37,17 +36,15 @@ def one_file(folder: Path, stem: str) -> Path:
     return path
 
 
-def content_size(path: Path) -> int:
-    return len(gzip.decompress(path.read_bytes())) if path.suffix == ".gz" else path.stat().st_size
-
-
 def piece_size(golden: Path, case: Case) -> int:
     """Return the bytes of a chunk with which the samples make `PIECES` chunks."""
-    return -(-content_size(one_file(golden / "scan" / case[0], "samples")) // PIECES)
+    path = one_file(golden / "scan" / case[0], "samples")
+    text = path.read_bytes()
+    return -(-len(gzip.decompress(text) if path.suffix == ".gz" else text) // PIECES)
 
 
 @pytest.fixture
-def arguments(golden: Path, tmp_path: Path) -> Callable[..., list[str]]:
+def arguments(golden: Path, tmp_path: Path) -> Words:
     """The command line of a case, `output` being where it writes."""
 
     def build(case: Case, *options: str) -> list[str]:
@@ -60,7 +57,7 @@ def arguments(golden: Path, tmp_path: Path) -> Callable[..., list[str]]:
 
 
 @pytest.fixture
-def scan(arguments: Callable[..., list[str]], tmp_path: Path) -> Scan:
+def scan(arguments: Words, tmp_path: Path) -> Scan:
     """Return the rows that the command writes for a case."""
 
     def run(case: Case, *options: str) -> bytes:
@@ -71,7 +68,7 @@ def scan(arguments: Callable[..., list[str]], tmp_path: Path) -> Scan:
 
 
 @pytest.fixture
-def expected(golden: Path) -> Callable[[Case], bytes]:
+def expected(golden: Path) -> Expected:
     """Return the rows that it should write: a missing score is empty there."""
 
     def read(case: Case) -> bytes:
@@ -82,16 +79,12 @@ def expected(golden: Path) -> Callable[[Case], bytes]:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(
-    ("case", "size"),
-    [
-        *((case, size) for case in CASES for size in ("whole", "pieces")),
-        *((case, size) for case in SMALL for size in (37, 150)),  # smaller than a record
-    ],
-    ids=lambda value: "-".join(value) if isinstance(value, tuple) else str(value),
-)
+@pytest.mark.parametrize(("case", "size"), [
+    *((case, size) for case in CASES for size in ("whole", "pieces")),
+    *((case, size) for case in SMALL for size in (37, 150)),  # smaller than a record
+], ids=lambda value: "-".join(value) if isinstance(value, tuple) else str(value))  # fmt: skip
 def test_scan__gives_the_expected_rows_however_it_is_cut(
-    scan: Scan, expected: Callable[[Case], bytes], golden: Path, tmp_path: Path, case: Case,
+    scan: Scan, expected: Expected, golden: Path, tmp_path: Path, case: Case,
     size: str | int, device: tuple[str, ...],
 ) -> None:  # fmt: skip
     if size == "whole":
@@ -107,8 +100,8 @@ def test_scan__gives_the_expected_rows_however_it_is_cut(
 
 
 @cases(CASES)
-def test_scan__gives_the_same_rows_from_two_worker_processes(
-    scan: Scan, expected: Callable[[Case], bytes], golden: Path, scheduler: str, case: Case
+def test_scan__from_two_worker_processes(
+    scan: Scan, expected: Expected, golden: Path, scheduler: str, case: Case
 ) -> None:
     size = str(piece_size(golden, case))
     got = scan(case, "--gpus", "none", "--scheduler", scheduler, "--max-chunk-bytes", size)
@@ -116,8 +109,8 @@ def test_scan__gives_the_same_rows_from_two_worker_processes(
 
 
 @cases(TYPICAL)
-def test_scan__starts_two_worker_processes_that_give_the_same_rows(
-    scan: Scan, expected: Callable[[Case], bytes], golden: Path, tmp_path: Path, case: Case
+def test_scan__with_two_workers(
+    scan: Scan, expected: Expected, golden: Path, tmp_path: Path, case: Case
 ) -> None:
     summary = tmp_path / "summary.json"
     size = str(piece_size(golden, case))
@@ -128,9 +121,7 @@ def test_scan__starts_two_worker_processes_that_give_the_same_rows(
 
 @pytest.mark.gpu
 @cases(TYPICAL)
-def test_scan__of_a_worker_process_per_gpu_gives_the_same_rows(
-    scan: Scan, expected: Callable[[Case], bytes], golden: Path, case: Case
-) -> None:
+def test_scan__of_workers_per_gpu(scan: Scan, expected: Expected, golden: Path, case: Case) -> None:
     """`--workers` makes them processes, so that LocalCUDACluster runs on a single GPU too."""
     size = str(piece_size(golden, case))
     options = ("--gpus", "all", "--workers", "1", "--max-chunk-bytes", size)
@@ -139,12 +130,8 @@ def test_scan__of_a_worker_process_per_gpu_gives_the_same_rows(
 
 @pytest.mark.parametrize("device", DEVICES)
 @cases([("default_like", "first"), ("format_gzip", "first")])
-def test_program__writes_the_expected_rows_and_says_nothing(
-    arguments: Callable[..., list[str]],
-    expected: Callable[[Case], bytes],
-    tmp_path: Path,
-    case: Case,
-    device: tuple[str, ...],
+def test_program__writes_rows(
+    arguments: Words, expected: Expected, tmp_path: Path, case: Case, device: tuple[str, ...]
 ) -> None:
     run = program(*arguments(case, *device))
     assert (run.status, run.out, run.err) == (0, "", "")
@@ -152,9 +139,7 @@ def test_program__writes_the_expected_rows_and_says_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["hits.tsv"]
 
 
-def test_program__writes_to_standard_output_nothing_but_the_rows(
-    arguments: Callable[..., list[str]], expected: Callable[[Case], bytes]
-) -> None:
+def test_program__writes_only_rows_to_standard_output(arguments: Words, expected: Expected) -> None:
     case = ("low_complexity", "all")
     run = program(*arguments(case, "--gpus", "none"), "-o", "-")
     assert (run.status, run.out.encode(), run.err) == (0, expected(case), "")

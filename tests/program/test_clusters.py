@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -66,6 +66,7 @@ class Joining(scan.SpanReader):
 
 scan.SpanReader = Joining
 """
+Scan = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
@@ -96,9 +97,6 @@ def loading(host: Host, name: str, code: str) -> tuple[str, str]:
     return "--preload", str(path)
 
 
-Scan = Callable[..., "subprocess.Popen[str]"]
-
-
 @pytest.fixture
 def scan(host: Host, samples: str, signatures: str) -> Scan:
     """Starts a scan on the cluster of this test."""
@@ -112,12 +110,7 @@ def scan(host: Host, samples: str, signatures: str) -> Scan:
     return start
 
 
-# ---- before the work --------------------------------------------------------------------------
-
-
-def test_workers__that_are_unfit_are_told_all_at_once_with_all_that_is_wrong(
-    host: Host, samples: str, scan: Scan
-) -> None:
+def test_workers__that_are_unfit_are_told_all_at_once(host: Host, samples: str, scan: Scan) -> None:
     (host.folder / "there").mkdir()
     (host.folder / "there" / "samples.fastq").write_text("something else")
     with (
@@ -153,27 +146,18 @@ def test_command__waits_for_a_scheduler_that_is_starting(host: Host, scan: Scan)
     assert (host.folder / "hits.tsv").exists()
 
 
-@pytest.fixture
-def mixed(host: Host) -> Iterator[Path]:
-    """A cluster of a worker that has a GPU, as far as one asks it, and one that has none."""
-    with (
-        host.scheduler() as scheduler,
-        host.worker(*loading(host, "gpu", GPU)),
-        host.worker(),
-    ):
-        yield scheduler
-
-
-def test_worker_without_a_gpu__helps_only_where_all_use_cpus(mixed: Path) -> None:
+def test_worker_without_a_gpu__helps_only_where_all_use_cpus(host: Host) -> None:
     def gpus(**run: object) -> str | None:
         with ExitStack() as stack:
-            crew = Job(RunOptions(scheduler_file=str(mixed), **run)).crew(stack, [])  # type: ignore[arg-type]
+            crew = Job(RunOptions(scheduler_file=str(file), **run)).crew(stack, [])  # type: ignore[arg-type]
             return crew.workers().gpu
 
-    with pytest.raises(Failure, match="has no GPU that can be used \\(gpus none lets") as refused:
-        gpus()
-    assert str(refused.value).count("worker tcp://") == 1
-    assert gpus(gpus="none") is None
+    refused = pytest.raises(Failure, match=r"has no GPU that can be used \(gpus none lets")
+    with host.scheduler() as file, host.worker(*loading(host, "gpu", GPU)), host.worker():
+        with refused as caught:
+            gpus()
+        assert str(caught.value).count("worker tcp://") == 1
+        assert gpus(gpus="none") is None
 
 
 def test_all_gpus__of_a_cluster_without_any_are_refused(host: Host) -> None:
@@ -181,9 +165,6 @@ def test_all_gpus__of_a_cluster_without_any_are_refused(host: Host) -> None:
         job = Job(RunOptions(scheduler_file=str(file), gpus="all"))
         with pytest.raises(UsageError, match="gpus all: no worker has a GPU that can be used"):
             job.crew(stack, [])
-
-
-# ---- during the work --------------------------------------------------------------------------
 
 
 def test_workers__that_join_get_work_and_unfit_ones_are_sent_away(host: Host, scan: Scan) -> None:
@@ -217,9 +198,6 @@ def test_workers__may_come_after_the_command(host: Host, scan: Scan) -> None:
         with host.worker():
             ended = end(running)
     assert (ended.status, ended.lines) == (0, [])
-
-
-# ---- addresses --------------------------------------------------------------------------------
 
 
 def outside() -> str:
@@ -271,8 +249,6 @@ def test_scheduler__that_cannot_be_addressed_is_told(
     assert problem in ended.problem
 
 
-# ---- files that start clusters ----------------------------------------------------------------
-
 SRUN = """#!/usr/bin/env bash
 while [[ $1 == --* ]]; do shift; done
 exec "$@"
@@ -283,22 +259,18 @@ exec {sys.executable} -m "$(basename "$0")" "$@"
 
 
 @pytest.mark.slow
-def test_slurm_file__runs_a_command_on_the_nodes_and_leaves_nothing(
-    host: Host, samples: str, signatures: str
-) -> None:
+def test_slurm_file__runs_a_command_on_the_nodes(host: Host, samples: str, signatures: str) -> None:
     """On one node, which this machine plays."""
     programs = host.folder / "bin"
     programs.mkdir()
     for name, script in (("srun", SRUN), ("dask", PROGRAM), ("multigpu", PROGRAM)):
         (programs / name).write_text(script)
         (programs / name).chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
     run = subprocess.run(
         [DEPLOY / "slurm.sbatch", "scan", samples, "-s", signatures, "-o", "hits.tsv"],
         cwd=host.folder, timeout=120, check=False, capture_output=True, text=True,
-        env={
-            **os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT),
-            "SLURM_JOB_ID": "1",
-        },
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "SLURM_JOB_ID": "1"},
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert (host.folder / "hits.tsv").read_text().count("\n") == 2001

@@ -6,6 +6,7 @@ import pty
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pysam
@@ -15,6 +16,8 @@ from support.program import program
 from multigpu import cli
 
 READS = "@r1\nTTACGTAA\n+\nIIIIIIII\n@r2\nGGGGGGGG\n+\nIIIIIIII\n"
+ROWS = ["sample\tsignature\tstart\tend\tstrand\tscore", "r1\tsig\t2\t6\t+\t40.0"]
+LAST = "multigpu: 1 match in 2 samples; written to standard output"
 
 
 @pytest.fixture
@@ -30,54 +33,36 @@ def completed(*words: str) -> list[str]:
     return program(env={"_MULTIGPU_COMPLETE": "bash_complete", **asked}).out.splitlines()
 
 
-def test_completion__completes_commands_and_options() -> None:
-    assert completed("sc") == ["plain,scan"]
-    assert completed("scan", "--signat") == ["plain,--signatures"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    [("scan", "rea"), ("scan", "-s", "wan"), ("scan", "-o", "ou"), ("dock", "--pocket", "poc"),
-     ("cnv", "coun"), ("count", "--regions", "targ"), ("simulate", "samples", "-o", "s")],
-    ids=" ".join,
+FILES = (
+    ("scan", "rea"), ("scan", "-s", "wan"), ("scan", "-o", "ou"), ("dock", "--pocket", "poc"),
+    ("cnv", "coun"), ("count", "--regions", "targ"), ("simulate", "samples", "-o", "s"),
 )  # fmt: skip
-def test_completion__leaves_file_names_to_the_shell(words: tuple[str, ...]) -> None:
-    assert completed(*words) == [f"file,{words[-1]}"]
+
+
+@pytest.mark.parametrize(("words", "offered"), [
+    (("sc",), "plain,scan"), (("scan", "--signat"), "plain,--signatures"),
+    *((words, f"file,{words[-1]}") for words in FILES),
+])  # fmt: skip
+def test_completion__leaves_file_names_to_the_shell(words: tuple[str, ...], offered: str) -> None:
+    assert completed(*words) == [offered]
 
 
 def on_a_terminal(*arguments: str) -> list[str]:
     """Run the program with one terminal for standard output and error; return its lines."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "multigpu", *arguments],
-        stdin=theirs, stdout=theirs, stderr=theirs,
-    ):  # fmt: skip
+    (ours, theirs), text = pty.openpty(), b""
+    words = [sys.executable, "-m", "multigpu", *arguments]
+    with subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs):
         os.close(theirs)
-        text = b""
-        while True:
-            try:
-                new = os.read(ours, 1 << 16)
-            except OSError:  # the other end is closed
-                break
-            if not new:
-                break
-            text += new
+        with suppress(OSError):  # the other end is closed
+            while new := os.read(ours, 1 << 16):
+                text += new
     os.close(ours)
     lines = text.decode().replace("\r\n", "\n").splitlines()
     return [line for line in lines if not line.startswith("multigpu: compiling")]
 
 
-ROWS = ["sample\tsignature\tstart\tend\tstrand\tscore", "r1\tsig\t2\t6\t+\t40.0"]
-LAST = "multigpu: 1 match in 2 samples; written to standard output"
-
-
-def test_terminal__shows_rows_and_no_progress_between_them(inputs: list[str]) -> None:
+def test_terminal__shows_rows_and_progress_where_it_is_asked_for(inputs: list[str]) -> None:
     assert on_a_terminal("scan", *inputs, "--gpus", "none") == [*ROWS, LAST]
-
-
-def test_terminal__shows_progress_in_lines_of_its_own_where_it_is_asked_for(
-    inputs: list[str],
-) -> None:
     lines = on_a_terminal("scan", *inputs, "--gpus", "none", "--progress")
     assert [line for line in lines if "\t" in line] == ROWS
     others = [line for line in lines if "\t" not in line]
@@ -104,30 +89,20 @@ def test_demo__runs_every_kind_of_job(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     run = program("demo", "-o", str(folder), "--gpus", "none", timeout=240)
     assert run.status == 0, run.err
-    for name in (
-        "matches.tsv",
-        "calls/report.html",
-        "calls/cnvs.vcf.gz",
-        "poses.sdf",
-        "poses.html",
-    ):
-        assert (folder / name).stat().st_size > 100, name
+    for one in ("matches.tsv", "calls/report.html", "calls/cnvs.vcf.gz", "poses.sdf", "poses.html"):
+        assert (folder / one).stat().st_size > 100, one
     shown = [line.split()[2] for line in run.all_err.splitlines() if line.startswith("$ multigpu ")]
     assert set(shown) == {"scan", "cnv", "dock", "simulate"}
-    first, *others = run.out.splitlines()
+    first, *rest = run.out.splitlines()
     matches = len((folder / "matches.tsv").read_text().splitlines()) - 1
     assert first.startswith(f"Found {matches} matches (in {folder}/matches.tsv), ")
-    tried = [
-        shlex.split(line.partition("|")[0]) for line in others if line.startswith("    multigpu ")
-    ]
+    tried = [shlex.split(row.partition("|")[0]) for row in rest if row.startswith("    multigpu ")]
     assert [words[1] for words in tried] == ["scan", "cnv", "dock"]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_demo__compiles_all_before_its_first_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_demo__compiles_all_at_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     folder = tmp_path / "demo"
     run = program("demo", "-o", str(folder), "--gpus", "none", timeout=800)
@@ -154,18 +129,14 @@ def test_help__lists_every_command() -> None:
     assert all(name in program("--help").out for name in cli.COMMANDS)
 
 
-@pytest.mark.parametrize(
-    ("words", "shown"),
-    [
-        (["help"], "Usage: multigpu [OPTIONS]"),
-        (["help", "scan"], "Usage: multigpu scan [OPTIONS]"),
-        (["help", "plan", "dock"], "Usage: multigpu dock [OPTIONS]"),
-        (["scan", "--version"], "multigpu, version "),
-        (["simulate", "-V"], "multigpu, version "),
-        (["--citation"], "doi:10.1093/nar/gks003"),
-    ],
-    ids=" ".join,
-)
+@pytest.mark.parametrize(("words", "shown"), [
+    (["help"], "Usage: multigpu [OPTIONS]"),
+    (["help", "scan"], "Usage: multigpu scan [OPTIONS]"),
+    (["help", "plan", "dock"], "Usage: multigpu dock [OPTIONS]"),
+    (["scan", "--version"], "multigpu, version "),
+    (["simulate", "-V"], "multigpu, version "),
+    (["--citation"], "doi:10.1093/nar/gks003"),
+], ids=" ".join)  # fmt: skip
 def test_help_and_version__are_where_they_are_looked_for(words: list[str], shown: str) -> None:
     run = program(*words)
     assert run.status == 0
@@ -188,8 +159,7 @@ def test_plan__of_a_count_names_files_and_regions(tmp_path: Path) -> None:
         pass
     run = program("plan", "count", path, "-o", "counts.tsv")
     size = Path(path).stat().st_size
-    assert run.out.startswith(
-        f"counts        1 sample × 3 regions\n{path}: a, {size} bytes, no index\n"
-    )
+    said = f"counts        1 sample × 3 regions\n{path}: a, {size} bytes, no index\n"
+    assert run.out.startswith(said)
     facts = json.loads(program("plan", "count", path, "--json").out)
     assert (facts["regions"], [each["sample"] for each in facts["files"]]) == (3, ["a"])

@@ -112,13 +112,10 @@ def test_run__beside_a_neighbour_on_the_gpu_gives_the_same_bytes(
     assert len(ended.err.splitlines()) <= 4
 
 
-@pytest.mark.parametrize(
-    ("command", "leave", "start"),
-    [
-        *[("scan", 20, PLANNED), ("dock", 20, PLANNED)],
-        *[(command, -200, start) for command in COMMANDS for start in (PLANNED, UNPLANNED)],
-    ],
-)
+@pytest.mark.parametrize(("command", "leave", "start"), [
+    *[("scan", 20, PLANNED), ("dock", 20, PLANNED)],
+    *[(command, -200, start) for command in COMMANDS for start in (PLANNED, UNPLANNED)],
+])  # fmt: skip
 def test_run__without_the_cpu_says_in_a_line_what_is_free(
     folder: Path, command: str, leave: int, start: tuple[str, ...]
 ) -> None:
@@ -132,9 +129,6 @@ def test_run__without_the_cpu_says_in_a_line_what_is_free(
     assert "internal error" not in ended.err
 
 
-# ---- CuPy and CUDA that do not work as they should ----------------------------------------------
-
-
 def scan_with(folder: Path, name: str, *more: str, **environment: str) -> Ended:
     arguments = [str(folder / one) if "." in one else one for one in COMMANDS["scan"]]
     output = str(folder / f"{name}.tsv")
@@ -142,9 +136,7 @@ def scan_with(folder: Path, name: str, *more: str, **environment: str) -> Ended:
 
 
 @pytest.mark.parametrize("place", ["a file", "unwritable", "HOME"])
-def test_cache__of_kernels_that_cannot_be_written_is_done_without(
-    folder: Path, tmp_path: Path, place: str
-) -> None:
+def test_cache__is_done_without(folder: Path, tmp_path: Path, place: str) -> None:
     (tmp_path / "a file").write_text("")
     unwritable = "/proc/self/cache"  # root may write everywhere else
     setting = {"a file": str(tmp_path / "a file"), "unwritable": unwritable}.get(place)
@@ -156,9 +148,7 @@ def test_cache__of_kernels_that_cannot_be_written_is_done_without(
 
 
 @pytest.mark.parametrize("gpus", ["auto", "all"])
-def test_cupy__that_cannot_be_imported_leaves_the_cpu(
-    folder: Path, tmp_path: Path, gpus: str
-) -> None:
+def test_cupy__that_is_not_imported_leaves_the_cpu(folder: Path, tmp_path: Path, gpus: str) -> None:
     (tmp_path / "cupy.py").write_text("raise ImportError('libcudart.so.13: cannot open')\n")
     path = f"{tmp_path}{os.pathsep}{python_path()}"
     ended = scan_with(folder, f"broken-{gpus}", "--gpus", gpus, PYTHONPATH=path)

@@ -14,10 +14,9 @@ from support.approximate_cases import with_edits
 from support.program import program, run_python
 from support.scan_cases import random_letters
 
+from multigpu import Counts, write_counts
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD
 from multigpu.formats.alignments.regions import windows
-from multigpu.formats.tables.counts import Counts
-from multigpu.formats.tables.counts_files import write_counts
 from multigpu.workloads.cnv import plan as cnv_plan
 from multigpu.workloads.dock import plan as dock_plan
 from multigpu.workloads.dock.simulate import ligands, pocket
@@ -95,9 +94,7 @@ def peak(*arguments: str, start: tuple[str, ...] = ("-m", "multigpu")) -> tuple[
     [("plain.fq", CHUNK), ("packed.fq.gz", CHUNK), ("packed.fq.gz", PROCESSES)],
     ids=["plain", "gzip", "processes"],
 )
-def test_scan__takes_no_more_host_memory_than_planned(
-    files: Path, name: str, more: tuple[str, ...]
-) -> None:
+def test_scan__takes_no_more_than_planned(files: Path, name: str, more: tuple[str, ...]) -> None:
     """Four chunks of 16 MiB in progress, of 120 MB, gzip decompressed to as much, or two processes.
 
     What any of them takes counts: the client reads gzip, and has a line of blocks for both.

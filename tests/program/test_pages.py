@@ -30,15 +30,12 @@ def test_commands__are_found_with_what_they_print() -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    ("page", "least"),
-    [
-        pytest.param("README.md", 7, marks=pytest.mark.slow),
-        pytest.param("docs/tour.md", 16, marks=pytest.mark.slow),
-        ("docs/scan-errors.md", 6),
-        ("docs/recipes.md", 20),
-    ],
-)
+@pytest.mark.parametrize(("page", "least"), [
+    pytest.param("README.md", 7, marks=pytest.mark.slow),
+    pytest.param("docs/tour.md", 16, marks=pytest.mark.slow),
+    ("docs/scan-errors.md", 6),
+    ("docs/recipes.md", 20),
+])  # fmt: skip
 def test_page__prints_what_it_shows(page: str, least: int, tmp_path: Path) -> None:
     wanted = list(commands((ROOT / page).read_text(encoding="utf-8")))
     assert len(wanted) >= least
@@ -73,9 +70,7 @@ def test_tutorial__leads_from_a_pdb_file_to_ranked_poses(tmp_path: Path) -> None
     assert any(part.get("is_thin") for part in scene)
 
 
-def test_stages__of_copy_numbers_are_functions_of_arrays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stages__are_functions_of_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     multigpu.write_counts("counts.parquet", cohort()[0])
     page = (ROOT / "docs" / "cnv.md").read_text(encoding="utf-8")
@@ -96,9 +91,8 @@ def test_drawing__is_what_the_reference_says() -> None:
 
 def drawing(sample: str, signature: str, most: int) -> str:
     """Return the ends of a sample, the bases between them, d(e), and a mark under each hit."""
-    text, pattern = (
-        bases.encode(np.frombuffer(letters.encode(), np.uint8)) for letters in (sample, signature)
-    )
+    given = (np.frombuffer(each.encode(), np.uint8) for each in (sample, signature))
+    text, pattern = map(bases.encode, given)
     exact, strict = 0, False
     edits = [cell[0] for cell in distances(text, pattern, exact, exact, strict)[-1]]
     hits = {hit.end for hit in edit_hits(text, pattern, most, exact, exact, strict)}

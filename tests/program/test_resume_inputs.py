@@ -15,11 +15,10 @@ from fsspec.implementations.memory import MemoryFileSystem
 from support.cohorts import cnv_job, cohort
 
 import multigpu
-from multigpu.errors import InputError, UsageError
+from multigpu import Counts, InputError, UsageError
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.storage.fingerprints import digest
-from multigpu.formats.tables.counts import Counts
 from multigpu.kernels.maps import Receptor
 from multigpu.workloads.cnv.options import KeptResults
 from multigpu.workloads.dock.simulate import ligands, pocket
@@ -78,10 +77,8 @@ def dock(tmp_path: Path) -> Inputs:
     (tmp_path / "q.txt").write_text(QUATERNIONS)
 
     def run(ligands: str = f"{tmp_path}/l.sdf", **more: Any) -> Any:
-        rotations = tmp_path / "q.txt"
-        return multigpu.dock(
-            ligands, tmp_path / "p.npz", rotation_file=rotations, max_chunk_bytes=400, **ONE, **more
-        )
+        how = {"rotation_file": tmp_path / "q.txt", "max_chunk_bytes": 400, **ONE}
+        return multigpu.dock(ligands, tmp_path / "p.npz", **how, **more)
 
     return Inputs(tmp_path, run)
 
@@ -91,17 +88,11 @@ def refuses(inputs: Inputs, what: str, **more: Any) -> None:
         list(inputs.run(journal=inputs.folder / "journal", resume=True, **more))
 
 
-# ---- scan ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("ACGT\n>b\n", "\n>b\nACGT"),  # cut otherwise: the same letters, the same names
-        ("GATTACA", "GATTACC"), (">a", ">d"), (">c\nGGATTACA\n", ""),
-        ("\n>c\nGGATTACA\n", "\n>c\nGGATTACA\n>e\nA\n"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change", [
+    ("ACGT\n>b\n", "\n>b\nACGT"),  # cut otherwise: the same letters, the same names
+    ("GATTACA", "GATTACC"), (">a", ">d"), (">c\nGGATTACA\n", ""),
+    ("\n>c\nGGATTACA\n", "\n>c\nGGATTACA\n>e\nA\n"),
+])  # fmt: skip
 def test_scan__with_other_signatures_is_refused(scan: Inputs, change: tuple[str, str]) -> None:
     scan.begin()
     scan.edit("s.fa", *change)
@@ -122,9 +113,7 @@ def test_scan__with_a_changed_or_touched_sample_is_refused(scan: Inputs) -> None
 
 
 @pytest.mark.parametrize("names", [("two.fq", "one.fq"), ("one.fq", "two.fq", "one.fq")])
-def test_scan__of_the_same_files_in_another_order_or_number_is_refused(
-    scan: Inputs, names: tuple[str, ...]
-) -> None:
+def test_scan__of_files_in_another_order_is_refused(scan: Inputs, names: tuple[str, ...]) -> None:
     scan.begin()
     refuses(scan, "inputs in this order was ", names=names)
 
@@ -142,9 +131,6 @@ def test_scan__of_which_a_later_sample_was_damaged_keeps_the_files_before(scan: 
     result = scan.run(names=names, journal=scan.folder / "journal", resume=True)
     assert [row.sample for row in result] == whole
     assert 2 * result._job.stats.resumed == result._job.stats.chunks
-
-
-# ---- docking ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["grid", "shape", "origin", "spacing"])
@@ -182,18 +168,12 @@ def test_pocket__counts_with_every_field(dock: Inputs) -> None:
     assert len({digest(found), *changed}) == len(others) + 1
 
 
-# ---- URLs ---------------------------------------------------------------------------------------
-
-
-def reversed_records(text: str, begin: str, joint: str) -> str:
-    return "".join(reversed([begin + each for each in text.split(begin)[1:]])) or joint
-
-
 def test_scan__of_a_changed_url_is_refused(scan: Inputs) -> None:
     run = scan.run
     scan.run = lambda **more: run(place="file://", **more)
     scan.begin()
-    (scan.folder / "one.fq").write_text(reversed_records(READS, "@", ""))
+    records = reversed(READS.split("@")[1:])
+    (scan.folder / "one.fq").write_text("".join(f"@{each}" for each in records))
     refuses(scan, f"input file://{scan.folder}/one.fq was ")
 
 
@@ -231,9 +211,7 @@ def timeless() -> Iterator[str]:
     Timeless.store.clear()
 
 
-def test_url__of_which_nothing_can_be_compared_has_no_journal_and_says_so(
-    scan: Inputs, timeless: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_url__has_no_journal(scan: Inputs, timeless: str, caplog: pytest.LogCaptureFixture) -> None:
     run = scan.run
     whole = [row.start.tolist() for row in run(names=(timeless,))]
     assert not caplog.messages
@@ -246,9 +224,7 @@ def test_url__of_which_nothing_can_be_compared_has_no_journal_and_says_so(
     )
 
 
-def test_pipe__has_no_journal_and_says_so_from_python(
-    scan: Inputs, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_pipe__has_no_journal_and_says_so(scan: Inputs, caplog: pytest.LogCaptureFixture) -> None:
     pipe = scan.folder / "pipe"
     os.mkfifo(pipe)
     Thread(target=pipe.write_text, args=(READS,)).start()
@@ -257,9 +233,7 @@ def test_pipe__has_no_journal_and_says_so_from_python(
     assert [f"resumed: {pipe} could not" in said for said in caplog.messages] == [True]
 
 
-def test_url__that_changes_while_it_is_read_is_an_error_and_one_that_goes_is_none(
-    scan: Inputs,
-) -> None:
+def test_url__that_changes_while_it_is_read_is_an_error_and_none_if_it_goes(scan: Inputs) -> None:
     memory = fsspec.filesystem("memory")
     for text in (READS.replace("r1\n", "q1\n"), None):
         memory.pipe_file("/changing.fq", READS.encode())
@@ -272,9 +246,6 @@ def test_url__that_changes_while_it_is_read_is_an_error_and_one_that_goes_is_non
             memory.pipe_file("/changing.fq", text.encode())
             with pytest.raises(UsageError, match="was changed while it was read"):
                 list(rows)
-
-
-# ---- copy numbers -------------------------------------------------------------------------------
 
 
 def description(counts: Counts, **more: Any) -> dict[str, str]:
@@ -307,9 +278,6 @@ def test_cnv__counts_with_every_field_of_counts_regions_and_samples() -> None:
     assert len({tuple(sorted(each.items())) for each in found}) == len(found)
 
 
-# ---- digests ------------------------------------------------------------------------------------
-
-
 def test_digest__tells_kinds_shapes_lengths_and_borders_apart() -> None:
     zeros = np.zeros(6, np.int32)
     values: list[Any] = [
@@ -320,9 +288,7 @@ def test_digest__tells_kinds_shapes_lengths_and_borders_apart() -> None:
         {"a": zeros}, {"b": zeros}, [["a", zeros]], Regions.of([]), Regions.of([("a", 1, 2)]),
     ]  # fmt: skip
     assert len({digest(value) for value in values}) == len(values)
-
-
-def test_digest__is_of_the_content_wherever_it_lies_and_of_every_byte() -> None:
+    # It is of the content, wherever it lies, and of every byte.
     rng = np.random.default_rng(1)
     large = rng.integers(0, 9, (3000, 2000), np.int32)  # two pieces
     assert digest(large) == digest(np.asfortranarray(large)) == digest(large.copy())

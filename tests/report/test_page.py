@@ -26,23 +26,15 @@ def page_of(*names: str) -> Page:
         for name in names
     ]  # fmt: skip
     section = Section(
-        title="Everything",
-        text=names[0],
-        items=names,
-        figures=figures,
-        table=Table("rows", columns, [names]),
-        facts=[(name, name) for name in names],
-    )
+        title="Everything", text=names[0], items=names, figures=figures,
+        table=Table("rows", columns, [names]), facts=[(name, name) for name in names],
+    )  # fmt: skip
     return Page(
-        title=names[0],
-        method=names[0],
-        inputs=names,
-        cards=[Card(name, name, name) for name in names],
-        sections=[section],
-        settings=[(name, name) for name in names],
-        provenance=RUN._replace(command=" ".join(names)),
+        title=names[0], method=names[0], inputs=names,
+        cards=[Card(name, name, name) for name in names], sections=[section],
+        settings=[(name, name) for name in names], provenance=RUN._replace(command=" ".join(names)),
         references=names,
-    )
+    )  # fmt: skip
 
 
 def table_page() -> bytes:
@@ -101,8 +93,6 @@ def test_inputs__of_several_are_listed() -> None:
     assert "<li>a&lt;b.bam</li>\n<li>c.bam</li>" in several
 
 
-# ---- in a browser -----------------------------------------------------------------------------
-
 CLICK = "document.querySelectorAll('th button')[{}].click();"
 SEARCH = """const field = document.querySelector("input"); field.value = "C";
 field.dispatchEvent(new Event("input"));"""
@@ -115,16 +105,13 @@ document.querySelector(".tools button").click();"""
 
 @pytest.mark.slow
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("script", "wanted"),
-    [
-        (CLICK.format(0), ["a,c", "b", "d"]),
-        (CLICK.format(0) * 2, ["d", "b", "a,c"]),
-        (CLICK.format(1), ["a,c", "b", "d"]),  # 9 before 10, and nothing last
-        (CLICK.format(1) * 2, ["b", "a,c", "d"]),
-        (CLICK.format(2), ["d", "a,c", "b"]),
-    ],
-)
+@pytest.mark.parametrize(("script", "wanted"), [
+    (CLICK.format(0), ["a,c", "b", "d"]),
+    (CLICK.format(0) * 2, ["d", "b", "a,c"]),
+    (CLICK.format(1), ["a,c", "b", "d"]),  # 9 before 10, and nothing last
+    (CLICK.format(1) * 2, ["b", "a,c", "d"]),
+    (CLICK.format(2), ["d", "a,c", "b"]),
+])  # fmt: skip
 def test_table__is_sorted_by_any_column(tmp_path: Path, script: str, wanted: list[str]) -> None:
     document, said = browse(table_page(), tmp_path, script)
     assert said == []

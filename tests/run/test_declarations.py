@@ -67,17 +67,14 @@ def type_in(words: str) -> Any:
     return shown.pop()
 
 
-@pytest.mark.parametrize(
-    ("words", "keywords"),
-    [
-        ("", {}),
-        ("--minutes 5 --cold --no-lid -p glass", {
-            "minutes": 5, "cold": True, "lid": False, "pot": "glass"}),
-        ("--strength 2 --water 2K --milk 0.5", {"strength": 2, "water": 2048, "milk": 0.5}),
-        ("--guests a,b --table 1,2,3 --follow x", {
-            "guests": ["a", "b"], "table": [1, 2, 3], "recipe": "x"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "keywords"), [
+    ("", {}),
+    ("--minutes 5 --cold --no-lid -p glass", {
+        "minutes": 5, "cold": True, "lid": False, "pot": "glass"}),
+    ("--strength 2 --water 2K --milk 0.5", {"strength": 2, "water": 2048, "milk": 0.5}),
+    ("--guests a,b --table 1,2,3 --follow x", {
+        "guests": ["a", "b"], "table": [1, 2, 3], "recipe": "x"}),
+])  # fmt: skip
 def test_both_doors__make_the_same_request(words: str, keywords: dict[str, Any]) -> None:
     typed, called = type_in(f"green {words}"), brew(("green",), **keywords)
     assert typed == called
@@ -85,53 +82,39 @@ def test_both_doors__make_the_same_request(words: str, keywords: dict[str, Any])
     assert brew("green", iced=True).cold  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize(
-    ("keywords", "problem"),
-    [
-        ({"minutes": 11}, "{} is 11; it must be 1 to 10"),
-        ({"degrees": 0.0}, "{} is 0°; it must be above 0, at most 100"),
-        ({"degrees": float("nan")}, "{} is nan°; it must be above 0, at most 100"),
-        (
-            {"milk": -1},
-            "{} is -1; it must be a whole number of bases, e.g. 2, or a share of the cup",
-        ),
-    ],
-)
-def test_wrong_values__are_said_as_the_door_spells_them(
-    keywords: dict[str, Any], problem: str
-) -> None:
+@pytest.mark.parametrize(("keywords", "problem"), [
+    ({"minutes": 11}, "{} is 11; it must be 1 to 10"),
+    ({"degrees": 0.0}, "{} is 0°; it must be above 0, at most 100"),
+    ({"degrees": float("nan")}, "{} is nan°; it must be above 0, at most 100"),
+    ({"milk": -1}, "{} is -1; it must be a whole number of bases, e.g. 2, or a share of the cup"),
+])  # fmt: skip
+def test_wrong_values__are_said_as_they_are_spelt(keywords: dict[str, Any], problem: str) -> None:
     ((name, value),) = keywords.items()
     assert type_in(f"green --{name} {value}").startswith(problem.format(f"--{name}"))
     with pytest.raises(UsageError, match=f"^{re.escape(problem.format(name))}"):
         brew("green", **keywords)
 
 
-@pytest.mark.parametrize(
-    ("keywords", "problem"),
-    [
-        ({"minutes": 1.5}, "minutes is 1.5; it must be a whole number"),
-        ({"minutes": None}, "minutes is None; it must be a whole number"),
-        ({"cold": "yes"}, "cold is 'yes'; it must be False or True"),
-        ({"pot": "tin"}, "pot is 'tin'; it must be glass or clay"),
-        ({"strength": "1"}, "strength is '1'; it must be 1 or 2"),
-        ({"table": (1, 2)}, "table is (1, 2); it must be 3 numbers"),
-        ({"recipe": 7}, "recipe is 7; it must be a path"),
-    ],
-)
+@pytest.mark.parametrize(("keywords", "problem"), [
+    ({"minutes": 1.5}, "minutes is 1.5; it must be a whole number"),
+    ({"minutes": None}, "minutes is None; it must be a whole number"),
+    ({"cold": "yes"}, "cold is 'yes'; it must be False or True"),
+    ({"pot": "tin"}, "pot is 'tin'; it must be glass or clay"),
+    ({"strength": "1"}, "strength is '1'; it must be 1 or 2"),
+    ({"table": (1, 2)}, "table is (1, 2); it must be 3 numbers"),
+    ({"recipe": 7}, "recipe is 7; it must be a path"),
+])  # fmt: skip
 def test_values_of_another_kind__are_refused(keywords: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=f"^{re.escape(problem)}$"):
         brew("green", **keywords)
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        ("--water 2X", "'--water': '2X' is no number of bytes: give one like 25000 or 64M"),
-        ("--table 1,2", "'--table': expected X,Y,Z, e.g. --table 1,2,3; got '1,2'"),
-        ("--milk much", "'--milk': 'much' is neither a number of bases, e.g. 2, nor a"),
-        ("--pot tin", "'--pot': 'tin' is not one of 'glass', 'clay'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "problem"), [
+    ("--water 2X", "'--water': '2X' is no number of bytes: give one like 25000 or 64M"),
+    ("--table 1,2", "'--table': expected X,Y,Z, e.g. --table 1,2,3; got '1,2'"),
+    ("--milk much", "'--milk': 'much' is neither a number of bases, e.g. 2, nor a"),
+    ("--pot tin", "'--pot': 'tin' is not one of 'glass', 'clay'"),
+])  # fmt: skip
 def test_texts_that_mean_nothing__are_refused(words: str, problem: str) -> None:
     assert problem in type_in(f"green {words}")
 

@@ -22,9 +22,8 @@ def test_examination__tells_a_file_that_is_missing_or_other(tmp_path: Path) -> N
     assert fitness.examine(wanted, None).problems == ()
     path.write_bytes(b"2")
     (problem,) = fitness.examine(wanted, None).problems
-    assert problem == (
-        f"{path}: not the same file as here (on {platform.node()}, by size, content or time)"
-    )
+    other = f"{path}: not the same file as here (on {platform.node()}, by size, content or time)"
+    assert problem == other
     path.unlink()
     assert fitness.examine(wanted, None).problems == (f"{path}: does not exist there",)
 
@@ -36,11 +35,8 @@ class Machines:
         self.folders, self.patch, self.read = folders, monkeypatch, Counter[str]()
 
     def everywhere(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        return {
-            f"{name}{pid}": self.on(name, pid, function, *arguments)
-            for name in self.folders
-            for pid in (1, 2)
-        }
+        places = [(name, pid) for name in self.folders for pid in (1, 2)]
+        return {f"{name}{pid}": self.on(name, pid, function, *arguments) for name, pid in places}
 
     def on(self, name: str, pid: int, function: Callable[..., Any], *arguments: Any) -> Any:
         def moved(path: str) -> str:
@@ -62,9 +58,7 @@ class Machines:
         return found.problems
 
 
-def test_copies__of_another_time_are_read_whole_once_on_each_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copies__are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A genome that is masked somewhere has the size, the beginning, middle and end of its own."""
     genome = np.random.default_rng(1).choice(np.frombuffer(b"ACGT", np.uint8), 12 << 20)
     for folder in ("here", "same", "masked", "kept"):
@@ -96,9 +90,7 @@ def test_examination__tries_to_write(tmp_path: Path) -> None:
     assert [problem.partition(":")[0] for problem in problems] == list(folders[1:])
     assert all(": cannot be written: " in problem for problem in problems)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_examination__says_everything_at_once(tmp_path: Path) -> None:
+    # All that is wrong is said at once.
     absent = str(tmp_path / "absent")
     path = tmp_path / "input"
     path.touch()

@@ -12,7 +12,6 @@ import pytest
 
 import multigpu
 from multigpu.formats.alignments.regions import windows
-from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.scan.simulate import signatures
 
 NAMES = ("scan", "count", "cnv", "dock")
@@ -33,7 +32,7 @@ def test_dir__lists_what_is_imported_on_first_use() -> None:
 
 
 @named
-def test_help__describes_a_function_and_every_parameter(name: str) -> None:
+def test_function__has_help_on_every_parameter_and_can_be_sent(name: str) -> None:
     function = getattr(multigpu, name)
     text = pydoc.plain(pydoc.render_doc(function))
     assert re.search(rf"^{name}\(.*\n +Return ", text, re.MULTILINE)
@@ -42,6 +41,12 @@ def test_help__describes_a_function_and_every_parameter(name: str) -> None:
     for each in parameters:
         assert re.search(rf"^ +{each}\n  +\w", text, re.MULTILINE), each
     assert not re.search("[\ue000\ue001]|{options}", text)
+    # It can be sent to another process.
+    assert pickle.loads(pickle.dumps(function)) is function
+    # Workers are a keyword of all.
+    for former in ("workers", "processes"):
+        with pytest.raises(multigpu.UsageError, match="missing: cannot be read"):
+            call(name, **{former: 1})
 
 
 def test_signature__has_types_and_defaults() -> None:
@@ -53,17 +58,9 @@ def test_signature__has_types_and_defaults() -> None:
     assert parameters["phred_offset"].default == 33
 
 
-@named
-def test_a_function__can_be_sent_to_another_process(name: str) -> None:
-    function = getattr(multigpu, name)
-    assert pickle.loads(pickle.dumps(function)) is function
-
-
 def test_a_misspelt_keyword__is_looked_for_among_those_of_the_function() -> None:
-    message = (
-        r"^scan\(\) got an unexpected keyword argument 'min_scor'; did you mean 'min_score'\?$"
-    )
-    with pytest.raises(TypeError, match=message):
+    said = r"^scan\(\) got an unexpected keyword argument 'min_scor'; did you mean 'min_score'\?$"
+    with pytest.raises(TypeError, match=said):
         call("scan", min_scor=1)
     with pytest.raises(TypeError, match="did you mean 'prior_impact'"):
         call("cnv", priorimpact=1)
@@ -73,32 +70,26 @@ def test_a_misspelt_keyword__is_looked_for_among_those_of_the_function() -> None
         multigpu.dock()  # type: ignore[call-arg]
 
 
-@named
-def test_workers__are_a_keyword_of_all(name: str) -> None:
-    for former in ("workers", "processes"):
-        with pytest.raises(multigpu.UsageError, match="missing: cannot be read"):
-            call(name, **{former: 1})
-
-
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ({"threads": -1}, r"^threads is -1; "),
-        ({"workers": -1}, r"^workers is -1; "),
-        ({"max_chunk_bytes": 0}, r"^max_chunk_bytes is 0; "),
-        ({"scheduler": ""}, r"^scheduler and scheduler_file must not be empty"),
-        ({"gpus": 70}, r"^there is no GPU 70: .*; or go without: gpus none"),
-        ({"gpus": [70, 71]}, r"^there is no GPU 70: "),
-        ({"gpus": True}, r"^gpus is True; it must be text"),
-    ],
-)
+@pytest.mark.parametrize(("given", "problem"), [
+    ({"threads": -1}, r"^threads is -1; "),
+    ({"workers": -1}, r"^workers is -1; "),
+    ({"max_chunk_bytes": 0}, r"^max_chunk_bytes is 0; "),
+    ({"scheduler": ""}, r"^scheduler and scheduler_file must not be empty"),
+    ({"gpus": 70}, r"^there is no GPU 70: .*; or go without: gpus none"),
+    ({"gpus": [70, 71]}, r"^there is no GPU 70: "),
+    ({"gpus": True}, r"^gpus is True; it must be text"),
+])  # fmt: skip
 def test_errors__name_parameters(tmp_path: Path, given: dict[str, Any], problem: str) -> None:
     (tmp_path / "r.fa").write_text(">r\nACGTACGT\n")
     with pytest.raises(multigpu.UsageError, match=problem):
         multigpu.scan(tmp_path / "r.fa", tmp_path / "r.fa", **given)
 
 
-def test_repr__is_one_short_line(tmp_path: Path, small_result: CnvResult) -> None:
+def test_repr__is_one_short_line(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).poisson(100, (40, 3)).astype(np.int32)
+    counts = multigpu.Counts(windows([("chr1", 40_000)], 1000), ("a", "b", "c"), values)
+    assert repr(counts) == "<Counts: 3 samples × 40 regions>"
+    small_result = multigpu.cnv(counts, gpus="none", keep_matrices=False)
     wanted = tmp_path / "signatures.fasta"
     with wanted.open("wb") as out:
         signatures(out, count=3, min_length=20, max_length=30, n_ratio=0, seed=1)
@@ -108,11 +99,3 @@ def test_repr__is_one_short_line(tmp_path: Path, small_result: CnvResult) -> Non
         assert re.fullmatch(r"<[^\n]{10,120}>", repr(value))
     assert "3 signatures" in repr(found)
     assert "CNVs" in repr(small_result)
-
-
-@pytest.fixture
-def small_result() -> CnvResult:
-    values = np.random.default_rng(1).poisson(100, (40, 3)).astype(np.int32)
-    counts = multigpu.Counts(windows([("chr1", 40_000)], 1000), ("a", "b", "c"), values)
-    assert repr(counts) == "<Counts: 3 samples × 40 regions>"
-    return multigpu.cnv(counts, gpus="none", keep_matrices=False)

@@ -64,20 +64,6 @@ def failing(event: Event) -> None:
         raise Failure("the scheduler does not answer")
 
 
-def test_resume__that_fails_before_the_first_part_was_read_keeps_the_journal(
-    scan: Scan, tmp_path: Path
-) -> None:
-    begin(scan).close()
-    before = (tmp_path / "journal").read_bytes()
-    again = scan()
-    again._job.listeners.append(failing)
-    with pytest.raises(Failure, match="does not answer"):
-        list(again)
-    assert (tmp_path / "journal").read_bytes() == before
-    assert scan().to_table().num_rows == 200
-    assert not (tmp_path / "journal").exists()
-
-
 @pytest.mark.process
 @pytest.mark.parametrize("processes", [0, 2])
 def test_resume__gives_what_the_journal_has_before_it_computes(scan: Scan, processes: int) -> None:
@@ -91,11 +77,21 @@ def test_resume__gives_what_the_journal_has_before_it_computes(scan: Scan, proce
     assert first > last_resumed
 
 
-def test_run__that_fails_before_it_began_leaves_no_journal(scan: Scan, tmp_path: Path) -> None:
+def test_run__that_fails_at_once_leaves_the_journal_as_it_was(scan: Scan, tmp_path: Path) -> None:
     first = scan()
     first._job.listeners.append(failing)
     with pytest.raises(Failure, match="does not answer"):
         list(first)
+    assert not (tmp_path / "journal").exists()
+    # Resumed, it keeps it.
+    begin(scan).close()
+    before = (tmp_path / "journal").read_bytes()
+    again = scan()
+    again._job.listeners.append(failing)
+    with pytest.raises(Failure, match="does not answer"):
+        list(again)
+    assert (tmp_path / "journal").read_bytes() == before
+    assert scan().to_table().num_rows == 200
     assert not (tmp_path / "journal").exists()
 
 
@@ -116,9 +112,7 @@ def stale(*_: object, **__: object) -> int:
     raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 
-def test_input__that_cannot_be_read_when_all_is_computed_costs_no_journal(
-    compressed: Scan, tmp_path: Path
-) -> None:
+def test_input__that_vanishes_at_the_end_costs_no_journal(compressed: Scan, tmp_path: Path) -> None:
     rows = begin(compressed)
     (tmp_path / "reads.fq.gz").rename(tmp_path / "away")
     with pytest.raises(Unreadable, match=r"reads\.fq\.gz: cannot be read: there is no such file$"):
@@ -129,11 +123,9 @@ def test_input__that_cannot_be_read_when_all_is_computed_costs_no_journal(
     assert again._job.stats.resumed == again._job.stats.chunks > 3
 
 
-def rewritten(path: Path) -> None:
-    path.write_bytes(gzip.compress(READS[:-1].encode()))
-
-
-@pytest.mark.parametrize("change", [rewritten, Path.mkdir], ids=["file", "folder"])
+@pytest.mark.parametrize("change", [
+    lambda path: path.write_bytes(gzip.compress(READS[:-1].encode())), Path.mkdir,
+], ids=["file", "folder"])  # fmt: skip
 def test_input__that_is_another_one_when_all_is_computed_ends_the_journal(
     compressed: Scan, tmp_path: Path, change: Callable[[Path], None]
 ) -> None:
@@ -158,9 +150,7 @@ def test_journal__that_somebody_took_away_is_not_said_to_be_kept(
     assert (tmp_path / "journal").exists() == bool(other)
 
 
-def test_journal__that_stays_is_said_to_be_kept(
-    scan: Scan, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_journal__that_stays_is_said_to_stay(scan: Scan, caplog: pytest.LogCaptureFixture) -> None:
     begin(scan).close()
     assert caplog.messages == [spelled(KEPT)]
 
@@ -169,26 +159,21 @@ def test_journal__that_stays_is_said_to_be_kept(
     ("gpus", "scan", "docking", "copy_numbers"),
     [(1, 8, 4, 3), (2, 6, 4, 5), (3, 4, 4, 5), (8, 3, 4, 5)],
 )
-def test_lanes__go_by_the_number_of_gpus(
-    gpus: int, scan: int, docking: int, copy_numbers: int
-) -> None:
+def test_lanes__go_by_number_of_gpus(gpus: int, scan: int, docking: int, copy_numbers: int) -> None:
     lanes = (SCAN_LANES, docking_lanes(DockOptions(), False, 0), COPY_NUMBER_LANES)
     assert [each.each(gpus) for each in lanes] == [scan, docking, copy_numbers]
 
 
-@pytest.mark.parametrize(
-    ("options", "text_bytes", "seconds", "gpus"),
-    [
-        ({}, 200_000_000, 1.25, 1),  # ten degrees: to read a ligand takes longest
-        ({"precision": 5.0}, 0, 0, 2),
-        ({"precision": 3.0}, 200_000_000, 14.4, 11),
-        ({"precision": 1e-300}, 1, math.inf, MOST),
-        ({"rotations": 1_000_000}, 0, 0, 6),
-        ({"rotation_file": "a.npy"}, 0, 0, 1),
-        ({"rotation_file": "a.npy", "translations": (5.0, 0.1)}, 0, 0, 6),
-        ({"translations": (100_000.0, 1e-300)}, 1, math.inf, MOST),
-    ],
-)
+@pytest.mark.parametrize(("options", "text_bytes", "seconds", "gpus"), [
+    ({}, 200_000_000, 1.25, 1),  # ten degrees: to read a ligand takes longest
+    ({"precision": 5.0}, 0, 0, 2),
+    ({"precision": 3.0}, 200_000_000, 14.4, 11),
+    ({"precision": 1e-300}, 1, math.inf, MOST),
+    ({"rotations": 1_000_000}, 0, 0, 6),
+    ({"rotation_file": "a.npy"}, 0, 0, 1),
+    ({"rotation_file": "a.npy", "translations": (5.0, 0.1)}, 0, 0, 6),
+    ({"translations": (100_000.0, 1e-300)}, 1, math.inf, MOST),
+])  # fmt: skip
 def test_docking_lanes__estimate_the_work_by_poses_and_bytes(
     options: dict[str, Any], text_bytes: int, seconds: float, gpus: int
 ) -> None:
@@ -203,9 +188,6 @@ def test_deployment__of_a_scheduler_starts_no_processes_and_a_long_job_does() ->
     devices = tuple(gpu(k, 9) for k in range(8))
     where = deployment(RunOptions(), devices, scan_lanes(int(1000 * SCAN_RATE)))
     assert (where.processes, where.in_process) == (8, False)
-
-
-# ---- GPUs without room, or without CuPy ---------------------------------------------------------
 
 
 def gpu(index: int, free: int, total: int = 80 << 30) -> Device:
@@ -269,9 +251,8 @@ def test_cupy__that_cannot_be_imported_leaves_the_cpu(
             return
         crew = job.crew(stack, [])
         assert (crew.capacity.gpu, crew.workers().gpu) == (False, None)
-    assert caplog.messages == [
-        "multigpu: using the CPU, because CuPy cannot be imported (libcudart)"
-    ]
+    said = "multigpu: using the CPU, because CuPy cannot be imported (libcudart)"
+    assert caplog.messages == [said]
 
 
 def test_warnings__with_the_same_reason_are_given_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -20,24 +20,13 @@ def test_log__has_a_line_for_every_event_at_once(tmp_path: Path) -> None:
     path = tmp_path / "log"
     with log_events(str(path)) as log:
         log(Event("split", 1.5, {"chunk": 3, "bytes": 10}))
-        assert json.loads(path.read_text()) == {
-            "event": "split", "at": 1.5, "chunk": 3, "bytes": 10,
-        }  # fmt: skip
+        wanted = {"event": "split", "at": 1.5, "chunk": 3, "bytes": 10}
+        assert json.loads(path.read_text()) == wanted
         log(Event("written", 2.0))
         assert path.read_text().count("\n") == 2
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_log__that_cannot_be_written_is_told() -> None:
     full = r"^/dev/full: cannot be written: the disk is full"
     with log_events("/dev/full") as log, pytest.raises(DiskFull, match=full):
         log(Event("split"))
-
-
-def scan_arguments(folder: Path) -> list[str]:
-    (folder / "samples.fq").write_text("@r\nACGTACGT\n+\nIIIIIIII\n")
-    (folder / "signatures.fa").write_text(">s\nGTAC\n")
-    return ["scan", f"{folder}/samples.fq", "-s", f"{folder}/signatures.fa", "-o", "hits.tsv"]
 
 
 @pytest.mark.parametrize("kind", [DiskFull, UsageError, Failure])
@@ -46,19 +35,21 @@ def test_summary__that_cannot_be_written_keeps_the_journal_until_it_is(
 ) -> None:
     (tmp_path / "run").mkdir()
     monkeypatch.chdir(tmp_path / "run")
-    command = [*scan_arguments(tmp_path), "--gpus", "none"]
+    (tmp_path / "samples.fq").write_text("@r\nACGTACGT\n+\nIIIIIIII\n")
+    (tmp_path / "signatures.fa").write_text(">s\nGTAC\n")
+    scan = ("scan", "../samples.fq", "-s", "../signatures.fa", "-o", "hits.tsv", "--gpus", "none")
 
     def full(path: str) -> None:
         raise kind(f"{path}: cannot be written")
 
     with monkeypatch.context() as patch:
         patch.setattr("multigpu.run.summary.compressed_output", full)
-        ended = main(*command, "--summary", "summary.json")
+        ended = main(*scan, "--summary", "summary.json")
     assert (ended.status, ended.problem) == (kind.exit_status, "summary.json: cannot be written")
     folder = tmp_path / "run"
     rows = (folder / "hits.tsv").read_bytes()
     assert (folder / ".hits.tsv.journal").exists()
-    assert main(*command, "--resume", "--summary", "summary.json").status == 0
+    assert main(*scan, "--resume", "--summary", "summary.json").status == 0
     assert json.loads((folder / "summary.json").read_text())["chunks"]["resumed"] == 1
     assert (folder / "hits.tsv").read_bytes() == rows
     assert sorted(path.name for path in folder.iterdir()) == ["hits.tsv", "summary.json"]

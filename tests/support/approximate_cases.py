@@ -73,18 +73,10 @@ def search(
     return started.take(order), [texts[i].decode() for i in order.tolist()]
 
 
-# ---- the ways to find them ----------------------------------------------------------------------
-
 FREE = replace(
-    seeds.CPU,
-    position=0.0,
-    lookup=0.0,
-    candidate=0.0,
-    settled=0.0,
-    entry=0.0,
-    mismatch=1e6,
+    seeds.CPU, position=0.0, lookup=0.0, candidate=0.0, settled=0.0, entry=0.0, mismatch=1e6,
     edit=1e6,
-)
+)  # fmt: skip
 NEVER = replace(seeds.CPU, position=1e12)
 
 

@@ -68,19 +68,13 @@ def autogrid(folder: Path, pdbqt: str, box: GridBox, types: Sequence[str]) -> Ma
 def _run(folder: Path, pdbqt: str, box: GridBox, types: Sequence[str]) -> Maps:
     (folder / "r.pdbqt").write_text(pdbqt)
     lines = [
-        "npts {} {} {}".format(*box.elements),
-        "gridfld r.maps.fld",
-        f"spacing {box.spacing}",
+        "npts {} {} {}".format(*box.elements), "gridfld r.maps.fld", f"spacing {box.spacing}",
         "receptor_types " + " ".join(sorted(set(receptor_of(pdbqt).types))),
-        "ligand_types " + " ".join(types),
-        "receptor r.pdbqt",
-        "gridcenter {:.3f} {:.3f} {:.3f}".format(*box.center),
-        "smooth 0.5",
-        *(f"map r.{name}.map" for name in types),
-        "elecmap r.e.map",
-        "dsolvmap r.d.map",
+        "ligand_types " + " ".join(types), "receptor r.pdbqt",
+        "gridcenter {:.3f} {:.3f} {:.3f}".format(*box.center), "smooth 0.5",
+        *(f"map r.{name}.map" for name in types), "elecmap r.e.map", "dsolvmap r.d.map",
         "dielectric -0.1465",
-    ]
+    ]  # fmt: skip
     (folder / "r.gpf").write_text("\n".join(lines) + "\n")
     command = ["autogrid4", "-p", "r.gpf", "-l", "r.glg"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)

@@ -35,14 +35,9 @@ def random_rows(count: int, seed: int = 1, longest: int = 120) -> list[Row]:
 
 
 def write_alignments(
-    path: Path,
-    rows: Iterable[Row],
-    references: Sequence[tuple[str, int]] = REFERENCES,
-    index: bool = True,
-    csi: bool = False,
-    fasta: Path | None = None,
-    version: str = "3.0",
-) -> str:
+    path: Path, rows: Iterable[Row], references: Sequence[tuple[str, int]] = REFERENCES,
+    index: bool = True, csi: bool = False, fasta: Path | None = None, version: str = "3.0",
+) -> str:  # fmt: skip
     """Write a BAM file, or a CRAM file where a FASTA file is given; return its path."""
     if fasta:
         _write(path, rows, references, fasta, version)
@@ -71,12 +66,9 @@ def _bam(
 
 
 def _write(
-    path: Path,
-    rows: Iterable[Row],
-    references: Sequence[tuple[str, int]],
-    fasta: Path | None,
+    path: Path, rows: Iterable[Row], references: Sequence[tuple[str, int]], fasta: Path | None,
     version: str,
-) -> None:
+) -> None:  # fmt: skip
     header = {
         "HD": {"VN": "1.6", "SO": "coordinate"},
         "SQ": [{"SN": name, "LN": length} for name, length in references],

@@ -17,11 +17,9 @@ from support.cohorts import result
 
 
 def with_cnvs(
-    *rows: tuple[int, int, str, int],
-    names: tuple[str, ...] = ("chr1",),
-    usual: tuple[int, ...] = (2, 2, 2),
-    **changes: Any,
-) -> CnvResult:
+    *rows: tuple[int, int, str, int], names: tuple[str, ...] = ("chr1",),
+    usual: tuple[int, ...] = (2, 2, 2), **changes: Any,
+) -> CnvResult:  # fmt: skip
     """A result with CNVs (start, end, sample, class) of samples a, b, c on the last chromosome."""
     samples, count = ("a", "b", "c"), len(rows)
     start, end = (np.array([row[k] for row in rows], np.int64) for k in (0, 1))
@@ -32,28 +30,18 @@ def with_cnvs(
     mean = (copies - 2) / 2
     own = np.array(usual)[sample]
     segments = SegmentTable.uncalled(
-        chrom=chrom,
-        sample=sample,
-        first=(start - base) // 10,
-        stop=(end - base) // 10,
-        start=start,
-        end=end,
-        mean=mean,
-        median=mean + 0.25,
-    )
+        chrom=chrom, sample=sample, first=(start - base) // 10, stop=(end - base) // 10,
+        start=start, end=end, mean=mean, median=mean + 0.25,
+    )  # fmt: skip
     table = replace(
-        segments,
-        copy_number=copies,
-        shown=classes_by_usual_copies(CnvOptions())[own, copies],
+        segments, copy_number=copies, shown=classes_by_usual_copies(CnvOptions())[own, copies],
         cnv=np.ones(count, np.bool_),
-    )
+    )  # fmt: skip
     begins = np.arange(base, end.max(), 10)
     place = Regions(names, np.full(len(begins), len(names) - 1, np.int32), begins, begins + 10)
     changes.setdefault("classes", np.full((count, 3), 2, np.int8))
-    everywhere = np.tile(np.array(usual, np.int8), (count, 1))
-    return replace(
-        result(), regions=place, samples=samples, segments=table, usual=everywhere, **changes
-    )
+    every = np.tile(np.array(usual, np.int8), (count, 1))
+    return replace(result(), regions=place, samples=samples, segments=table, usual=every, **changes)
 
 
 def bcftools(command: str, *arguments: str) -> str:

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from multigpu import CnvResult, Counts
 from multigpu.formats.alignments.regions import windows
-from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.options import CnvOptions
 from multigpu.workloads.cnv.results import matrices
-from multigpu.workloads.cnv.results.result import CnvResult
 from multigpu.workloads.cnv.samples.cohort import Cohort
 from multigpu.workloads.cnv.simulate import CohortDesign, Truth, simulate_cohort
 
@@ -57,14 +56,10 @@ def result(**changes: Any) -> CnvResult:
 
 
 def of_sexes(
-    names: tuple[str, ...] = ("chr1", "chrX", "chrY"),
-    sexes: tuple[str, ...] = SEXES,
-    planted: dict[tuple[str, int], float] | None = None,
-    coverage: int = 100,
-    seed: int = 3,
-    width: int = 1000,
-    par: int = 0,
-) -> Counts:
+    names: tuple[str, ...] = ("chr1", "chrX", "chrY"), sexes: tuple[str, ...] = SEXES,
+    planted: dict[tuple[str, int], float] | None = None, coverage: int = 100, seed: int = 3,
+    width: int = 1000, par: int = 0,
+) -> Counts:  # fmt: skip
     """Return counts of 200 regions a chromosome: males half on X, females few on Y.
 
     planted  (chromosome, sample) to how many times as many reads there are in regions 90 to 110
@@ -72,11 +67,8 @@ def of_sexes(
     """
     regions = windows([(name, 200 * width) for name in names], width)
     male = np.array([each == "male" for each in sexes])
-    share = {
-        "chr1": np.ones(len(sexes)),
-        "chrX": np.where(male, 0.5, 1.0),
-        "chrY": np.where(male, 0.5, 0.002),
-    }
+    x, y = np.where(male, 0.5, 1.0), np.where(male, 0.5, 0.002)
+    share = {"chr1": np.ones(len(sexes)), "chrX": x, "chrY": y}
     mean = np.array([share[names[k]] for k in regions.chrom]) * coverage
     if par:
         mean[np.flatnonzero(regions.chrom == names.index("chrX"))[:par]] = coverage
@@ -88,16 +80,10 @@ def of_sexes(
 
 
 def planted(
-    chromosomes: dict[str, int],
-    events: Sequence[tuple[str, int, int, Sequence[int], float]] = (),
-    samples: int = 8,
-    *,
-    coverage: float = 200.0,
-    width: int = 1000,
-    depths: Sequence[float] = (),
-    batches: int = 1,
-    seed: int = 1,
-) -> Counts:
+    chromosomes: dict[str, int], events: Sequence[tuple[str, int, int, Sequence[int], float]] = (),
+    samples: int = 8, *, coverage: float = 200.0, width: int = 1000, depths: Sequence[float] = (),
+    batches: int = 1, seed: int = 1,
+) -> Counts:  # fmt: skip
     """Return counts of samples s0, s1, …, each of its own depth, in windows of chromosomes.
 
     chromosomes  regions of each
@@ -110,9 +96,7 @@ def planted(
     own = np.array(depths) if len(depths) else np.exp(rng.normal(0, 0.2, samples))
     mean = effects[:, None] * own * coverage
     if batches > 1:
-        mean *= np.exp(rng.normal(0, 0.05, (len(regions), batches)))[
-            :, np.arange(len(own)) % batches
-        ]
+        mean *= np.exp(rng.normal(0, 0.05, (len(mean), batches)))[:, np.arange(len(own)) % batches]
     for name, first, stop, who, times in events:
         begin = begins[[*chromosomes].index(name)]
         mean[begin + first : begin + stop, list(who)] *= times

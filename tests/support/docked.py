@@ -15,6 +15,7 @@ SOME_SKIPPED = 3  # exit status
 ATOM = "HETATM{:5d}  C   LIG A   1    {:8.3f}{:8.3f}{:8.3f}  1.00  0.00     0.000 C\n"
 
 Dock = Callable[..., int]
+NAN = float("nan")
 
 
 def table(path: str) -> list[dict[str, str]]:
@@ -24,12 +25,6 @@ def table(path: str) -> list[dict[str, str]]:
 
 def files(folder: str = ".") -> list[str]:
     return sorted(path.name for path in Path(folder).iterdir())
-
-
-def names_in(path: str) -> list[str]:
-    text = Path(path).read_bytes()
-    ends = FORMATS["sdf"].find_ends(text, True)
-    return [text[a:].split(b"\n", 1)[0].decode() for a in [0, *ends[:-1]]]
 
 
 def molecules(path: Path) -> list[Any]:
@@ -47,9 +42,6 @@ def pdbqt(number: int, molecule: Any) -> str:
 def sdf(number: int, molecule: Any) -> str:
     text: str = molecule.text.decode()
     return text if number % 3 else "\n" + text.partition("\n")[2]
-
-
-NAN = float("nan")
 
 
 def rows_with(**change: Any) -> PoseBatch:

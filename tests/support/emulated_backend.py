@@ -15,10 +15,9 @@ class EmulatedBackend(KernelBackend):
 
     def __init__(self) -> None:
         gpu, normalizer = emulated.load("normalization")
-        cnmops, segmentation, hmm = (
-            emulated.load(name, gpu)[1] for name in ("cnmops", "segmentation", "hmm")
-        )
-        self.use(normalizer, cnmops, segmentation, hmm)
+        names = ("cnmops", "segmentation", "hmm")
+        others = [emulated.load(name, gpu)[1] for name in names]
+        self.use(normalizer, *others)
         self._cupy = normalizer.cupy
         self._staging = Staging(lambda size: np.full(size, 255, np.uint8))
 

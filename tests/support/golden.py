@@ -3,8 +3,14 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from support.program import ROOT
 
+DEVICES = [
+    pytest.param(("--gpus", "none"), id="cpu"),
+    pytest.param(("--gpus", "0"), id="cuda", marks=pytest.mark.gpu),
+]
 GOLDEN = Path(os.environ.get("MULTIGPU_GOLDEN", ROOT.parent / "shared" / "golden"))
 
 

@@ -107,10 +107,7 @@ def _option(name: str, value: Any) -> list[str]:
 
 
 def _write(path: Path, samples: list[str], places: list[str], counts: Any) -> None:
-    rows = [
-        "\t".join([place, *map(repr, row)])
-        for place, row in zip(places, counts.tolist(), strict=True)
-    ]
+    rows = ["\t".join([at, *map(repr, r)]) for at, r in zip(places, counts.tolist(), strict=True)]
     path.write_text("\n".join(["\t".join(["chrom", "start", "end", *samples]), *rows, ""]))
 
 

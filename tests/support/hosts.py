@@ -33,9 +33,7 @@ class Host:
     settings: dict[str, str] = field(default_factory=dict)
     started: list["subprocess.Popen[str]"] = field(default_factory=list)
 
-    def start(
-        self, *command: str, log: str | None = None, **settings: str
-    ) -> "subprocess.Popen[str]":
+    def start(self, *words: str, log: str | None = None, **settings: str) -> subprocess.Popen[str]:
         """Start `python -m COMMAND`. Its output goes to the file `log`, or can be read."""
         inside = ["ip", "netns", "exec", self.namespace] if self.namespace else []
         environment = {
@@ -43,7 +41,7 @@ class Host:
         }  # fmt: skip
         with (self.folder / (log or os.devnull)).open("a") as file:
             process = subprocess.Popen(
-                [*inside, sys.executable, "-m", *command], cwd=ROOT, text=True, env=environment,
+                [*inside, sys.executable, "-m", *words], cwd=ROOT, text=True, env=environment,
                 stdout=file if log else subprocess.PIPE, stderr=file if log else subprocess.PIPE,
             )  # fmt: skip
         self.started.append(process)
@@ -68,10 +66,8 @@ class Host:
         path = str(self.folder / "scheduler.json")
         log = f"worker-{self.address}-{time.monotonic_ns()}.log"
         where = ("--host", self.address, "--scheduler-file", path, "--nthreads", "1")
-        scratch = ("--local-directory", str(self.folder))
-        process = self.start(
-            "dask", "worker", *where, *scratch, "--no-dashboard", *options, log=log, **settings
-        )
+        scratch = ("--local-directory", str(self.folder), "--no-dashboard")
+        process = self.start("dask", "worker", *where, *scratch, *options, log=log, **settings)
         with ended(process):
             text = (self.folder / log).read_text
             wait_for(lambda: "Registered to" in text() or process.poll() is not None, "a worker")
@@ -120,9 +116,6 @@ def events(log: Path, name: str) -> int:
     """Return how often an event happened so far, by a `--log-json` file."""
     lines = log.read_text().splitlines() if log.exists() else []
     return sum(f'"{name}"' in line for line in lines)
-
-
-# ---- two hosts --------------------------------------------------------------------------------
 
 
 @dataclass

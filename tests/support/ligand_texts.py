@@ -94,11 +94,9 @@ MANY = {
 
 
 def mol2(
-    types: str,
-    bonds: str,
-    charges: Sequence[float | str] = (),
+    types: str, bonds: str, charges: Sequence[float | str] = (),
     places: Sequence[Sequence[float]] = (),
-) -> bytes:
+) -> bytes:  # fmt: skip
     """Return bonds as in `1-2:ar`, or single ones; uncharged atoms in a row, if not said."""
     kinds = types.split()
     said = charges or ["0"] * len(kinds)

@@ -28,9 +28,8 @@ async def run_worker(file: str, host: str, folder: str) -> None:
         leave = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leave.set)
         finished = asyncio.ensure_future(worker.finished())
-        await asyncio.wait(
-            [finished, asyncio.ensure_future(leave.wait())], return_when="FIRST_COMPLETED"
-        )
+        leaving = asyncio.ensure_future(leave.wait())
+        await asyncio.wait([finished, leaving], return_when="FIRST_COMPLETED")
         await worker.close(reason="SIGTERM")
 
 

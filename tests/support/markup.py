@@ -6,16 +6,10 @@ from html.parser import HTMLParser
 from typing import Any
 
 NAMES = (
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "{{7*7}}",
-    "&amp;",
-    "</script><script>alert(2)</script>",
-    "<!--<script>",
-    "' onmouseover='alert(3)",
-    "%{x}<b>bold</b>",
-    "$\\frac$",
-)
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{7*7}}", "&amp;",
+    "</script><script>alert(2)</script>", "<!--<script>", "' onmouseover='alert(3)",
+    "%{x}<b>bold</b>", "$\\frac$",
+)  # fmt: skip
 CONTROLS = "\x1b[2J\x07\x9b\u202e"  # what moves a cursor, rings, or turns a line round
 ESCAPED = r"\x1b[2J\x07\x9b\u202e"
 

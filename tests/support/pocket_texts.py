@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 SHAPE = (3, 4, 5)
 ORIGIN, SPACING = (-1.5, 2.0, 0.25), 0.5
 VALUES = np.arange(60, dtype=np.float32).reshape(SHAPE) / 8
+DTYPES = {0: "i1", 1: "i2", 2: "f4", 6: "u2"}  # of the modes of MRC
 
 
 def dx(values: NDArray[Any] = VALUES, **changes: str) -> bytes:
@@ -28,9 +29,6 @@ def dx(values: NDArray[Any] = VALUES, **changes: str) -> bytes:
     return ("# made by a test\n" + "\n".join({**lines, **changes}.values()) + "\n").encode()
 
 
-DTYPES = {0: "i1", 1: "i2", 2: "f4", 6: "u2"}  # of the modes of MRC
-
-
 def mrc_bytes(mode: int = 2, big: bool = False, extended: int = 0, **words: float) -> bytes:
     """Return VALUES * 8, as the format's description has it; `words` replace the header's."""
     order = ">" if big else "<"
@@ -47,12 +45,9 @@ def mrc_bytes(mode: int = 2, big: bool = False, extended: int = 0, **words: floa
 
 
 def autogrid(
-    folder: Path,
-    types: Sequence[str],
-    grid_of: Callable[[int], NDArray[np.float64]],
-    origin: Sequence[float],
-    spacing: float,
-) -> str:
+    folder: Path, types: Sequence[str], grid_of: Callable[[int], NDArray[np.float64]],
+    origin: Sequence[float], spacing: float,
+) -> str:  # fmt: skip
     """Write p.maps.fld and its maps; return its path. grid_of: number of a map, from 1 → values."""
     names = [*types, "e", "d"]
     shape = grid_of(1).shape

@@ -89,15 +89,9 @@ def program(*arguments: str, **more: Any) -> Ended:
 
 
 def run_python(
-    *arguments: str,
-    script: str = "",
-    stdin: bytes = b"",
-    stdout: int | BinaryIO = subprocess.PIPE,
-    timeout: float = 120,
-    cwd: Path = ROOT,
-    env: Mapping[str, str] | None = None,
-    **more: Any,
-) -> Ended:
+    *arguments: str, script: str = "", stdin: bytes = b"", stdout: int | BinaryIO = subprocess.PIPE,
+    timeout: float = 120, cwd: Path = ROOT, env: Mapping[str, str] | None = None, **more: Any,
+) -> Ended:  # fmt: skip
     """Run Python to its end.
 
     script  of a shell, in which "$@" is the command

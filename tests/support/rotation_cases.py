@@ -52,9 +52,8 @@ def golden_case(folder: Path, precision: float | None = None, **search: Any) -> 
     else:
         values, ligands = given["grid"][None], plain_ligands([given["atoms"]])
     origin, spacing = np.array(facts["origin"]), np.full(3, facts["spacing"])
-    field = Field(
-        np.ascontiguousarray(values), origin, spacing, facts["interpolation"], facts["outside"]
-    )
+    how = facts["interpolation"], facts["outside"]
+    field = Field(np.ascontiguousarray(values), origin, spacing, *how)
     rotations = EulerRotations(facts["precision_deg"] if precision is None else precision)
     return Case(field, ligands, PoseSearch(rotations, **search), expected, given, facts)
 
@@ -77,13 +76,9 @@ def plain_ligands(bodies: Sequence[Array]) -> Ligands:
 
 
 def random_field(
-    rng: np.random.Generator,
-    channels: int = 1,
-    interpolation: Any = "linear",
-    outside: Any = "clamp",
-    steep: bool = False,
-    shape: tuple[int, int, int] = (9, 12, 10),
-) -> Field:
+    rng: np.random.Generator, channels: int = 1, interpolation: Any = "linear",
+    outside: Any = "clamp", steep: bool = False, shape: tuple[int, int, int] = (9, 12, 10),
+) -> Field:  # fmt: skip
     """Return values of -1 to 1; in a steep one some are 100,000 times as low, as near a clash."""
     values = rng.uniform(-1, 1, (channels, *shape))
     if steep:
@@ -100,12 +95,8 @@ def random_ligands(
     middle = ORIGIN + SPACING * (4, 5.5, 4.5)
     positions = middle + rng.normal(0, 1.2, (atoms, 3))
     weights = rng.uniform(0, 2, (atoms, terms)).round(2)
-    return Ligands(
-        positions,
-        np.r_[0, np.cumsum(sizes)],
-        rng.integers(0, channels, (atoms, terms), np.int32),
-        weights,
-    )
+    columns = rng.integers(0, channels, (atoms, terms), np.int32)
+    return Ligands(positions, np.r_[0, np.cumsum(sizes)], columns, weights)
 
 
 def hair_splitting_case(rng: np.random.Generator, interpolation: Any, outside: Any) -> Case:
@@ -159,25 +150,20 @@ def band_case(rng: np.random.Generator, interpolation: Any, outside: Any, kind: 
         values = np.round(field.values * 2)
         field = Field(values, field.origin, field.spacing, interpolation, outside)
     count = int(rng.integers(1, 5))
-    bodies = random_ligands(rng, [size] * count, channels, terms)
+    body = random_ligands(rng, [size] * count, channels, terms)
     if rng.random() < 0.5:
         same = np.arange(count * size) % size
-        bodies = Ligands(
-            bodies.positions, bodies.offsets, bodies.channels[same], bodies.weights[same]
-        )
+        body = Ligands(body.positions, body.offsets, body.channels[same], body.weights[same])
     step = float(rng.choice([0.25, 0.5, 1.3]))
     x, y, z = (rng.choice([0, 1, 2, 4], 3) * step).tolist()
     turns = near_uniform(int(rng.integers(1, 20))) if rng.random() < 0.7 else EulerRotations(120)
     place = tuple((ORIGIN + SPACING * rng.uniform(0, 9, 3)).tolist())
     search = PoseSearch(
-        turns,
-        Shifts((x, y, z), step),
-        center=place if rng.random() < 0.6 else None,
-        top=int(rng.choice([1, 3, 50, 10**6])),
-        min_rmsd=float(rng.choice([0, 0.5, 2])),
-    )
+        turns, Shifts((x, y, z), step), center=place if rng.random() < 0.6 else None,
+        top=int(rng.choice([1, 3, 50, 10**6])), min_rmsd=float(rng.choice([0, 0.5, 2])),
+    )  # fmt: skip
     ligand_of = np.sort(rng.integers(0, 3, count))
-    return BandCase(field, bodies, ligand_of, search, float(rng.choice([0, 0.2, 1, 3, 30])))
+    return BandCase(field, body, ligand_of, search, float(rng.choice([0, 0.2, 1, 3, 30])))
 
 
 def poses_on_the_border(apart: float) -> tuple[Field, PoseSearch]:

@@ -18,6 +18,7 @@ Texts = list[tuple[str, str]]
 CUTS = (
     ("r.fq", 10_000), ("r.fq", 30), ("r.fq.gz", 90), ("r.fa", 1), ("r.fa", 17), ("r.fa", 64),
 )  # fmt: skip
+COLUMNS = ("errors", "ambiguous", "cigar")
 
 
 def quality_of(bases: str) -> list[int]:
@@ -31,14 +32,9 @@ def score_of(bases: str, start: int, end: int) -> float:
 
 
 def check_rows(
-    folder: Path,
-    samples: Texts,
-    signatures: Texts,
-    expected: list[Row],
-    *columns: str,
-    cuts: tuple[tuple[str, int], ...] = CUTS,
-    **options: Any,
-) -> None:
+    folder: Path, samples: Texts, signatures: Texts, expected: list[Row], *columns: str,
+    cuts: tuple[tuple[str, int], ...] = CUTS, **options: Any,
+) -> None:  # fmt: skip
     """Compare the rows of scans of FASTQ and FASTA, however they are cut.
 
     expected  rows of sample, signature, start, end, strand and score, which FASTA has not, and of
@@ -51,22 +47,16 @@ def check_rows(
     (folder / "s.fa").write_bytes(fasta(signatures))
     unscored = [(*row[:5], None, *row[6:]) for row in expected]
     for name, size in cuts:
-        result = multigpu.scan(
-            folder / name, folder / "s.fa", gpus="none", threads=2, max_chunk_bytes=size, **options
-        )
+        how = {"gpus": "none", "threads": 2, "max_chunk_bytes": size}
+        result = multigpu.scan(folder / name, folder / "s.fa", **how, **options)
         rows = rows_of(result, result.signature_names, *columns)
         assert rows == (unscored if name == "r.fa" else expected), (name, size)
 
 
-COLUMNS = ("errors", "ambiguous", "cigar")
-
-
 def answer(
-    samples: Texts,
-    signatures: Texts,
-    rules: dict[str, Any],
+    samples: Texts, signatures: Texts, rules: dict[str, Any],
     windows: list[tuple[int, int]] | None = None,
-) -> list[Row]:
+) -> list[Row]:  # fmt: skip
     """Return the rows of a scan with errors or without, with `COLUMNS`, by the plain recurrences.
 
     windows  of the samples, which may go on after their end; None: all of each

@@ -15,6 +15,7 @@ SINGLE = b"ACGT"
 AMBIGUOUS = b"NNNNNNNNRYSWKMBDHVnryswkmbdhvUuacgt"  # mostly N, as in life
 
 Letters = NDArray[np.uint8]
+Case = tuple[list[Letters], list[Letters]]
 
 
 def array(text: bytes | str) -> Letters:
@@ -38,9 +39,6 @@ def assert_same(got: Hits, expected: Hits) -> None:
     assert dtypes == (np.int32, np.int32, np.int64)
 
 
-# ---- random data ------------------------------------------------------------------------------
-
-
 def random_letters(rng: np.random.Generator, size: int, ambiguous: float) -> Letters:
     letters = array(SINGLE)[rng.integers(0, 4, size)]
     chosen = rng.random(size) < ambiguous
@@ -49,12 +47,9 @@ def random_letters(rng: np.random.Generator, size: int, ambiguous: float) -> Let
 
 
 def planted(
-    rng: np.random.Generator,
-    size: int,
-    signatures: list[Letters],
-    ambiguous: float,
+    rng: np.random.Generator, size: int, signatures: list[Letters], ambiguous: float,
     plants: int | None = None,
-) -> Letters:
+) -> Letters:  # fmt: skip
     """Return a record with some signatures, on either strand, some damaged at one place."""
     record = random_letters(rng, size, ambiguous)
     for _ in range(int(rng.integers(0, 4)) if plants is None else plants):
@@ -76,9 +71,6 @@ def written(sets: NDArray[np.uint8]) -> Letters:
     return array("".join(letter_of[value] for value in sets.tolist()))
 
 
-Case = tuple[list[Letters], list[Letters]]
-
-
 @st.composite
 def cases(draw: st.DrawFn, most_records: int = 6, most_signatures: int = 20) -> Case:
     """Draw (records, signatures), with sizes from a seed: Hypothesis draws mostly small ones."""
@@ -96,8 +88,6 @@ def cases(draw: st.DrawFn, most_records: int = 6, most_signatures: int = 20) -> 
     ]
     return records, signatures
 
-
-# ---- illegal letters --------------------------------------------------------------------------
 
 LEGAL = set(MEANING) | {letter.lower() for letter in MEANING}
 

@@ -26,23 +26,17 @@ def batch(*rows: tuple[bytes, int, int, int, bool, float], first: int = 0, **mor
         "sample_index": np.arange(first, first + len(rows)),
         "ambiguous": np.arange(len(rows), dtype=np.int32),
         "errors": np.arange(len(rows), dtype=np.int32) + 3,
-        "sample_length": np.array(ends, np.int64) + 5,
-        "source": np.zeros(len(rows), np.int32),
-        "mate": np.zeros(len(rows), np.int8),
-        "tied": np.zeros(len(rows), np.int32),
+        "sample_length": np.array(ends, np.int64) + 5, "source": np.zeros(len(rows), np.int32),
+        "mate": np.zeros(len(rows), np.int8), "tied": np.zeros(len(rows), np.int32),
         "bulge": np.zeros(len(rows), np.int32),
-        "cigar": [b"%d=1X" % length for length in range(len(rows))],
-        "bases": [b""] * len(rows),
-    }
+        "cigar": [b"%d=1X" % length for length in range(len(rows))], "bases": [b""] * len(rows),
+    }  # fmt: skip
     return Batch(
-        sample=list(samples),
-        signature=np.array(signatures, np.int32),
-        start=np.array(starts, np.int64),
-        end=np.array(ends, np.int64),
-        reverse=np.array(reverses, np.bool_),
-        score=np.array(scores, np.float64),
+        sample=list(samples), signature=np.array(signatures, np.int32),
+        start=np.array(starts, np.int64), end=np.array(ends, np.int64),
+        reverse=np.array(reverses, np.bool_), score=np.array(scores, np.float64),
         **{**columns, **more},
-    )
+    )  # fmt: skip
 
 
 ROWS = batch(
@@ -65,32 +59,23 @@ def random_rows(count: int, seed: int = 1) -> Batch:
 
 
 def sink(
-    fmt: str,
-    *columns: str,
-    path: str | None = None,
-    signatures: Signatures = NAMES,
-    files: tuple[str, ...] = ("samples",),
-    options: ScanOptions | None = None,
-) -> RowSink[Any]:
+    fmt: str, *columns: str, path: str | None = None, signatures: Signatures = NAMES,
+    files: tuple[str, ...] = ("samples",), options: ScanOptions | None = None,
+) -> RowSink[Any]:  # fmt: skip
     """Return the output in a format with columns on request."""
     made: RowSink[Any] = FORMATS[fmt].sink(
-        path=path,
-        format=FORMATS[fmt],
-        columns=FORMATS[fmt].columns(columns),
-        signatures=signatures,
-        files=files,
-        layouts=frozenset(["fastq"]),
+        path=path, format=FORMATS[fmt], columns=FORMATS[fmt].columns(columns),
+        signatures=signatures, files=files, layouts=frozenset(["fastq"]),
         options=options or ScanOptions(),
-    )
+    )  # fmt: skip
     return made
 
 
 def collected(output: RowSink[Any], rows: Batch) -> Any:
     """Return what an output takes of rows on a worker."""
     lengths = rows.sample_length
-    return output.collect(
-        Findings(path="samples", source=0, rows=rows, lengths=lengths, names=lambda: rows.sample)
-    )
+    about = {"path": "samples", "source": 0, "rows": rows, "lengths": lengths}
+    return output.collect(Findings(**about, names=lambda: rows.sample))
 
 
 def render(rows: Batch, fmt: str, *columns: str, signatures: Signatures = NAMES) -> bytes:

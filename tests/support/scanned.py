@@ -46,15 +46,10 @@ ALL = ("--strand", "both", "--hits", "all")
 
 
 def answer(
-    reads: list[Read] = READS,
-    signatures: list[tuple[str, str]] = SIGNATURES,
-    *,
-    every: bool = False,
-    both: bool = False,
-    strict: bool = False,
-    scored: bool = True,
+    reads: list[Read] = READS, signatures: list[tuple[str, str]] = SIGNATURES, *,
+    every: bool = False, both: bool = False, strict: bool = False, scored: bool = True,
     most: float | None = None,
-) -> list[Row]:
+) -> list[Row]:  # fmt: skip
     """Return what the scan should find, by comparing letter by letter.
 
     most: ambiguous bases that a match may have; a float is a share of its length
@@ -141,16 +136,10 @@ def plain(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else int(value)
 
 
-# ---- signatures -------------------------------------------------------------------------------
-
-
 def signatures_named(names: Sequence[bytes], bases: bytes = b"ACGTTGCAACGT") -> Signatures:
     """Return signatures of these names, all of the same bases."""
     letters = np.frombuffer(bases * len(names), np.uint8)
     return Signatures(list(names), Joined(letters, len(bases) * np.arange(len(names) + 1)))
-
-
-# ---- files ------------------------------------------------------------------------------------
 
 
 def fastq(reads: list[Read] = READS, shift: int = 0) -> bytes:
@@ -208,15 +197,8 @@ LAYOUTS = {
 Scan = Callable[..., bytes]
 
 
-# ---- formats ----------------------------------------------------------------------------------
-
-
 def expected_indices(reads: list[Read]) -> list[int]:
-    return [
-        number for number, read in enumerate(reads) for _ in answer([read], every=True, both=True)
-    ]
+    return [n for n, read in enumerate(reads) for _ in answer([read], every=True, both=True)]
 
-
-# ---- input ------------------------------------------------------------------------------------
 
 HALVES = (fastq(READS[:3]), fastq(READS[3:]))

@@ -12,16 +12,7 @@ from numpy.typing import NDArray
 from multigpu.formats.sequences.records import Parsed
 from multigpu.formats.sequences.registry import FORMATS
 from multigpu.formats.sequences.spans import BlockSpan
-from multigpu.kernels.compiled.text.records import (
-    BASES,
-    COLUMNS,
-    LENGTH,
-    NAME,
-    NAME_END,
-    QUALITY,
-    WRAPPED,
-    Fault,
-)
+from multigpu.kernels.compiled.text import records
 from multigpu.kernels.device.buffers import Buffers
 
 Record = tuple[bytes, bytes, bytes | None]  # name, bases, qualities
@@ -71,8 +62,8 @@ def parse(raw: NDArray[np.uint8], layout: str, *, final: bool = True, offset: in
 
 def slices(raw: NDArray[np.uint8], parsed: Parsed) -> list[Record]:
     """Return the rows of a table as text, without a last one that is at fault."""
-    table = parsed.table[:-1] if parsed.fault is Fault.QUALITY else parsed.table
-    assert (table.dtype, table.shape[1]) == (np.int64, COLUMNS)
+    table = parsed.table[:-1] if parsed.fault is records.Fault.QUALITY else parsed.table
+    assert (table.dtype, table.shape[1]) == (np.int64, records.COLUMNS)
     return [one(raw, row) for row in table]
 
 
@@ -85,18 +76,18 @@ def fields_of(block: BlockSpan) -> list[Fields]:
 
 
 def one(raw: NDArray[np.uint8], row: NDArray[np.int64]) -> Record:
-    name = raw[row[NAME] : row[NAME_END]].tobytes()
-    bases = letters_at(raw, row, BASES)
-    return name, bases, None if row[QUALITY] < 0 else letters_at(raw, row, QUALITY)
+    name = raw[row[records.NAME] : row[records.NAME_END]].tobytes()
+    bases = letters_at(raw, row, records.BASES)
+    return name, bases, None if row[records.QUALITY] < 0 else letters_at(raw, row, records.QUALITY)
 
 
 def letters_at(raw: NDArray[np.uint8], row: NDArray[np.int64], column: int) -> bytes:
     """Return a record's bases or qualities, on several lines only where the row says so."""
     text = raw[row[column] :].tobytes()
-    if row[WRAPPED]:
-        is_fasta, lines = row[QUALITY] < 0, text.split(b"\n")
+    if row[records.WRAPPED]:
+        is_fasta, lines = row[records.QUALITY] < 0, text.split(b"\n")
         text = b"".join(line.rstrip() if is_fasta else line.removesuffix(b"\r") for line in lines)
-    return text[: row[LENGTH]]
+    return text[: row[records.LENGTH]]
 
 
 @contextmanager
@@ -112,9 +103,6 @@ def opened(text: bytes) -> Iterator[int]:
 
 def buffers() -> Buffers:
     return Buffers(lambda size: np.empty(size, np.uint8))
-
-
-# ---- strategies -------------------------------------------------------------------------------
 
 
 def wrapped(draw: st.DrawFn, letters: bytes, widths: list[int], end: bytes) -> bytes:

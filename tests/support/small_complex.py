@@ -10,10 +10,7 @@ BESIDE = np.array([0.0, 0.0, 8.0])  # Å, from middle to middle
 
 def small_complex() -> str:
     """Return atoms of a chain A, and HETATM of BTN, without hydrogens."""
-    protein, ligand = (
-        _in_space(molecule)
-        for molecule in (Chem.MolFromSequence(SEQUENCE), Chem.MolFromSmiles(BIOTIN))
-    )
+    protein, ligand = map(_in_space, (Chem.MolFromSequence(SEQUENCE), Chem.MolFromSmiles(BIOTIN)))
     places = ligand.GetConformer()
     moved = places.GetPositions() - places.GetPositions().mean(axis=0) + BESIDE
     moved += protein.GetConformer().GetPositions().mean(axis=0)

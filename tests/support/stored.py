@@ -13,6 +13,7 @@ from support import bgzf_data
 expand = partial(input_paths.expand, kind=SEQUENCES)
 inspect_source = partial(sources.inspect_source, kind=SEQUENCES)
 TRUNCATED = "data ends early: the file is truncated"
+bgzf = partial(bgzf_data.bgzf, block=4000)
 
 
 def fastq(reads: int, seed: int = 1) -> bytes:
@@ -23,9 +24,6 @@ def fastq(reads: int, seed: int = 1) -> bytes:
         quality = "".join(draw.choices("!+5?I", k=50))
         lines.append(f"@read{number}\n{letters}\n+\n{quality}\n")
     return "".join(lines).encode()
-
-
-bgzf = partial(bgzf_data.bgzf, block=4000)
 
 
 def zstd_frame(data: bytes) -> bytes:
@@ -43,11 +41,9 @@ def skippable_frame(size: int) -> bytes:
 
 READS = fastq(400)
 STORED = {
-    "none": READS,
-    "gzip": b"".join(map(gzip.compress, thirds(READS))),
-    "bgzf": bgzf(READS),
+    "none": READS, "gzip": b"".join(map(gzip.compress, thirds(READS))), "bgzf": bgzf(READS),
     "zstd": b"".join(map(zstd_frame, thirds(READS))),
-}
+}  # fmt: skip
 
 
 def content(path: str, size: int = 1000) -> bytes:

@@ -19,10 +19,8 @@ CU12, CU13 = "cupy-cuda12x", "cupy-cuda13x"
 
 
 def gpus(count: int, name: str = "NVIDIA H200") -> tuple[Device, ...]:
-    return tuple(
-        Device(number, f"GPU-{number}", name, 140 * GIB, 139 * GIB, (9, 0), mig=False)
-        for number in range(count)
-    )
+    about = (name, 140 * GIB, 139 * GIB, (9, 0))
+    return tuple(Device(k, f"GPU-{k}", *about, mig=False) for k in range(count))
 
 
 def machine(count: int, cuda: tuple[int, int] = (13, 0), **more: Any) -> Survey:
@@ -90,15 +88,10 @@ def test_diagnose__why_no_gpu_is_used(
 
 
 @pytest.mark.parametrize(("found", "installed", "text", "cure"), OTHER_DIAGNOSES)
-def test_diagnose__what_does_not_stop_the_gpus(
-    found: Survey, installed: list[str], text: str, cure: str
-) -> None:
+def test_diagnose__the_rest(found: Survey, installed: list[str], text: str, cure: str) -> None:
     problems = [each for each in diagnosed(found, *installed) if not each.no_gpus]
     assert [(each.text, each.broken) for each in problems] == ([(text, True)] if text else [])
     assert not text or problems[0].cure.startswith(cure)
-
-
-# ---- the command ------------------------------------------------------------------------------
 
 
 def run(
@@ -161,21 +154,13 @@ def test_command__checks_no_kernel_where_none_is_asked_for(monkeypatch: pytest.M
     assert result.exit_code == 0
 
 
-# ---- the kernel check -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [
-        (f"print('a warning'){doctor.KERNEL_CHECK.replace('import', 'import numpy as')}", ""),
-        ("raise RuntimeError('driver too odd')", "RuntimeError: driver too odd"),
-        ("raise SystemExit(7)", "the process ended with 7"),
-        ("import os; os.abort()", "the process ended with -6"),
-    ],
-)
-def test_check_kernels__what_the_child_may_do(
-    monkeypatch: pytest.MonkeyPatch, code: str, error: str
-) -> None:
+@pytest.mark.parametrize(("code", "error"), [
+    (f"print('a warning'){doctor.KERNEL_CHECK.replace('import', 'import numpy as')}", ""),
+    ("raise RuntimeError('driver too odd')", "RuntimeError: driver too odd"),
+    ("raise SystemExit(7)", "the process ended with 7"),
+    ("import os; os.abort()", "the process ended with -6"),
+])  # fmt: skip
+def test_check_kernels__of_a_child(monkeypatch: pytest.MonkeyPatch, code: str, error: str) -> None:
     monkeypatch.setattr(doctor, "KERNEL_CHECK", code)
     assert doctor.check_kernels(gpus(2)) == {"GPU-0": error, "GPU-1": error}
 

@@ -13,7 +13,7 @@ from support.program import ROOT, Run
 pytestmark = pytest.mark.process
 
 
-def test_credentials__are_for_their_owner_and_are_not_replaced(main: Run, tmp_path: Path) -> None:
+def test_credentials__keep_strangers_out_and_let_the_run_in(main: Run, tmp_path: Path) -> None:
     folder = tmp_path / 'a "folder": #1'
     assert main("tls", str(folder)).status == 0
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -23,11 +23,6 @@ def test_credentials__are_for_their_owner_and_are_not_replaced(main: Run, tmp_pa
     assert main("tls", str(folder)).problem == f"{folder}: cannot be written: file exists"
     assert (folder / "key.pem").read_text() == key
     assert main("tls", "").problem == "the folder for the credentials has no name"
-
-
-def test_credentials__keep_strangers_out_and_let_the_run_in(main: Run, tmp_path: Path) -> None:
-    folder = tmp_path / 'a "folder": #1'
-    assert main("tls", str(folder)).status == 0
     samples, signatures = tmp_path / "samples.fastq", tmp_path / "signatures.fasta"
     samples.write_text("@r\nACGTACGTAC\n+\nIIIIIIIIII\n")
     signatures.write_text(">s\nCGTAC\n")

@@ -18,7 +18,7 @@ TWO = Deployment(threads=2, processes=2)
 
 
 def test_dask__still_has_what_it_does_not_promise() -> None:
-    """Nannies, by which processes that hang are killed; what the scheduler is asked."""
+    """Nannies, by which what hangs is killed; what the scheduler is asked; no stealing."""
     from distributed import Nanny
 
     with start_workers(TWO) as pending:
@@ -29,26 +29,17 @@ def test_dask__still_has_what_it_does_not_promise() -> None:
         assert all("/multigpu-" in nanny.local_directory for nanny in here)
         scheduler = found._client.cluster.scheduler  # type: ignore[attr-defined]
         asked = {
-            "processing",
-            "who_has",
-            "ncores_running",
-            "identity",
-            "retire_workers",
+            "processing", "who_has", "ncores_running", "identity", "retire_workers",
             "unregister_worker_plugin",
-        }
+        }  # fmt: skip
         assert asked <= scheduler.handlers.keys()
+        assert "stealing" not in scheduler.extensions
+        assert set(found.everywhere(limit_of_memory).values()) == {None}
 
 
 def limit_of_memory(dask_worker: Any) -> Any:
     """None: Dask looks at no memory, so it neither pauses nor spills."""
     return dask_worker.memory_manager.memory_limit
-
-
-def test_worker_processes__are_never_paused_and_do_not_steal() -> None:
-    with start_workers(TWO) as pending:
-        found = pending.wait()
-        assert set(found.everywhere(limit_of_memory).values()) == {None}
-        assert "stealing" not in found._client.cluster.scheduler.extensions  # type: ignore[attr-defined]
 
 
 def test_worker_processes__that_nobody_waits_for_end_with_the_block(tmp_path: Path) -> None:

@@ -86,9 +86,7 @@ def test_stranger__reaches_nothing_of_worker_processes() -> None:
         assert len(workers.present()) == 2
 
 
-def test_credentials__are_in_no_file_argument_or_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_credentials__are_kept_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # of the workers
     with start_workers(TWO) as pending:
@@ -133,11 +131,8 @@ def test_idle_connections__do_not_stop_a_run_and_are_closed() -> None:
         found = stack.enter_context(start_workers(TWO)).wait()
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > count
         addresses = [(ip, port) for port, ip in listening().items() if port not in before]
-        idle = [
-            stack.enter_context(socket.create_connection(address, timeout=60))
-            for address in addresses
-            for _ in range(count)
-        ]
+        many = [address for address in addresses for _ in range(count)]
+        idle = [stack.enter_context(socket.create_connection(each, timeout=60)) for each in many]
         assert len(set(found.everywhere(os.getpid).values())) == 2
         begin = time.monotonic()
         assert {connection.recv(1) for connection in idle} == {b""}

@@ -37,21 +37,16 @@ class Stranger:
 
 
 CODEC = Codec([Point, Oops])
+INTEGERS = st.integers(-(2**63), 2**64 - 1)
+LEAVES = st.none() | st.booleans() | INTEGERS | st.floats(allow_nan=False) | st.text() | st.binary()
 PLAIN = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False)
-    | st.text()
-    | st.binary(),
-    lambda inner: (
-        st.lists(inner)
-        | st.tuples(inner, inner)
-        | st.dictionaries(st.text(), inner)
-        | st.builds(Point, st.integers(-9, 9), inner)
+    LEAVES,
+    lambda each: (
+        st.lists(each) | st.tuples(each, each) | st.dictionaries(st.text(), each)
+        | st.builds(Point, st.integers(-9, 9), each)
     ),
     max_leaves=20,
-)
+)  # fmt: skip
 
 
 @given(PLAIN)
@@ -64,11 +59,8 @@ def test_codec__gives_back_what_it_was_given(value: Any) -> None:
 @given(hnp.arrays(hnp.scalar_dtypes(), hnp.array_shapes(min_dims=0, min_side=0)))
 def test_codec__keeps_an_array_with_its_type_and_shape(array: Any) -> None:
     again = CODEC.unpack(CODEC.pack({"a": array}))["a"]
-    assert (again.dtype, again.shape, again.tobytes()) == (
-        array.dtype,
-        array.shape,
-        array.tobytes(),
-    )
+    assert (again.dtype, again.shape) == (array.dtype, array.shape)
+    assert again.tobytes() == array.tobytes()
     assert again.flags.writeable
 
 
@@ -93,17 +85,18 @@ def test_codec__refuses_what_it_was_not_told_of(value: Any) -> None:
 
 def test_codec__makes_nothing_that_it_was_not_told_of() -> None:
     foreign = Codec([Stranger, Point]).pack(Point(1, 2))
-    assert Codec([Point]).unpack(foreign) == Point(1, 2)
-    with pytest.raises(ValueError, match="not a value of this program"):
-        Codec([Oops]).unpack(foreign)
-    with pytest.raises(ValueError, match="not a value of this program"):
-        CODEC.unpack(msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
+    assert Codec([Point]).unpack(foreign) == CODEC.unpack_part(foreign) == Point(1, 2)
+    unknown = msgpack.packb(msgpack.ExtType(77, msgpack.packb(1)))
+    for codec, packed in ((Codec([Oops]), foreign), (CODEC, unknown)):
+        with pytest.raises(ValueError, match="not a value of this program"):
+            codec.unpack(packed)
+    with pytest.raises(ValueError, match="a value of type int is no part"):
+        CODEC.unpack_part(CODEC.pack(5))
+    assert Codec().unpack_part(Codec().pack(5)) == 5
 
 
 @given(PLAIN, st.data())
-def test_codec__of_damaged_bytes_gives_something_or_fails_in_a_way_that_is_known(
-    value: Any, data: st.DataObject
-) -> None:
+def test_codec__of_damaged_bytes_fails_in_a_known_way(value: Any, data: st.DataObject) -> None:
     damaged = bytearray(CODEC.pack([value, np.arange(9)]))
     for bit in data.draw(st.lists(st.integers(0, 8 * len(damaged) - 1), max_size=8)):
         damaged[bit // 8] ^= 1 << bit % 8
@@ -117,10 +110,3 @@ def test_codec__of_an_array_of_no_plain_type_fails(dtype: str) -> None:
     array = msgpack.ExtType(1, msgpack.packb([dtype, [1], bytes(8)]))
     with pytest.raises(ValueError, match="not an array of this program"):
         CODEC.unpack(msgpack.packb(array))
-
-
-def test_codec__a_part_is_of_its_classes() -> None:
-    assert CODEC.unpack_part(CODEC.pack(Point(1, 2))) == Point(1, 2)
-    with pytest.raises(ValueError, match="a value of type int is no part"):
-        CODEC.unpack_part(CODEC.pack(5))
-    assert Codec().unpack_part(Codec().pack(5)) == 5

@@ -56,20 +56,14 @@ def parts(outcomes: Iterator[Outcome[Part]]) -> list[Part]:
     return [outcome.part for outcome in outcomes]
 
 
-# ---- order and back-pressure ------------------------------------------------------------------
-
-
-def test_dispatch__gives_the_parts_in_the_order_of_the_spans(any_workers: Workers) -> None:
-    slow = {("compute", number): sleep(0.03) for number in range(0, 40, 7)}
-    assert parts(dispatch(any_workers, Toy("order", slow), range(40))) == squares(40)
+@pytest.mark.parametrize("count", [0, 40])
+def test_dispatch__gives_the_parts_in_order(any_workers: Workers, count: int) -> None:
+    slow = {("compute", number): sleep(0.03) for number in range(0, count, 7)}
+    assert parts(dispatch(any_workers, Toy("order", slow), range(count))) == squares(count)
 
 
 def sleep(seconds: float) -> Callable[[], None]:
     return lambda: time.sleep(seconds)
-
-
-def test_dispatch__of_no_spans_gives_nothing(any_workers: Workers) -> None:
-    assert parts(dispatch(any_workers, Toy("none"), [])) == []
 
 
 def test_dispatch__takes_no_more_spans_than_its_window_holds(any_workers: Workers) -> None:
@@ -144,28 +138,19 @@ def test_journal__has_reached_the_disk_when_all_is_computed(
     assert len(synced) == 1
 
 
-# ---- outcomes ---------------------------------------------------------------------------------
-
-
 def test_outcome__tells_the_worker_and_when_each_step_ran(any_workers: Workers) -> None:
     begin = time.time()
-    outcomes = list(dispatch(any_workers, Toy("steps", {("load", 3): sleep(0.05)}), range(6)))
+    slow = {("load", 3): sleep(0.05), **{("compute", n): sleep(0.02) for n in range(20)}}
+    outcomes = list(dispatch(any_workers, Toy("steps", slow), range(20)))
     end = time.time()
+    assert {outcome.worker for outcome in outcomes} == any_workers.present()
     for outcome in outcomes:
-        assert outcome.worker in any_workers.present()
         assert outcome.device == "cpu"
         assert [step.name for step in outcome.steps] == ["load", "compute", "finish"]
         times = [time for step in outcome.steps for time in (step.begin, step.end)]
         assert times == sorted(times)
         assert begin <= times[0] <= times[-1] <= end
     assert outcomes[3].steps[0].end - outcomes[3].steps[0].begin >= 0.05
-
-
-def test_outcomes__of_two_processes_come_from_both(two_processes: Workers) -> None:
-    step = {("compute", number): sleep(0.02) for number in range(20)}
-    found = {outcome.worker for outcome in dispatch(two_processes, Toy("both", step), range(20))}
-    assert found == two_processes.present()
-    assert len(found) == 2
 
 
 class Counting(Toy):
@@ -177,20 +162,14 @@ class Counting(Toy):
 
 
 def test_session__is_opened_once_and_closed_at_the_end(local: LocalWorkers) -> None:
+    """And sessions of two jobs at once do not mix."""
     toy = Counting("counted")
-    assert parts(dispatch(local, toy, range(30))) == squares(30)
+    one, two = (dispatch(local, job, range(30)) for job in (toy, Toy("other")))
+    mixed = [outcome.part for pair in zip(one, two, strict=True) for outcome in pair]
+    assert mixed == [part for part in squares(30) for _ in range(2)]
     assert [session.closed for session in toy.opened] == [True]
     assert toy.opened[0].place.gpu is None
     assert toy.opened[0].place.free_bytes > 0
-
-
-def test_sessions__of_two_jobs_at_once_do_not_mix(local: LocalWorkers) -> None:
-    one, two = (dispatch(local, Toy(key), range(10)) for key in ("one", "two"))
-    mixed = [outcome.part for pair in zip(one, two, strict=True) for outcome in pair]
-    assert mixed == [part for part in squares(10) for _ in range(2)]
-
-
-# ---- errors -----------------------------------------------------------------------------------
 
 
 def raising(error: Exception) -> Callable[[], None]:
@@ -201,9 +180,7 @@ def raising(error: Exception) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("step", ["load", "compute", "finish"])
-def test_error__of_a_step_is_raised_where_its_part_would_come(
-    any_workers: Workers, step: str
-) -> None:
+def test_error__of_a_step_is_raised_in_its_place(any_workers: Workers, step: str) -> None:
     toy = Toy(f"error in {step}", {(step, 5): raising(UsageError("span 5 is bad"))})
     outcomes = dispatch(any_workers, toy, range(20))
     assert [next(outcomes).part for _ in range(5)] == squares(5)
@@ -212,39 +189,26 @@ def test_error__of_a_step_is_raised_where_its_part_would_come(
     assert next(outcomes, None) is None
 
 
-def test_error__that_comes_first_in_the_input_is_raised_though_a_later_one_is_quicker(
-    any_workers: Workers,
-) -> None:
+def test_error__that_comes_first_in_the_input_is_raised(any_workers: Workers) -> None:
+    """Though a later one is quicker; and that of the spans themselves."""
+
     def late() -> None:
         time.sleep(0.2)
         raise Broken("first")
 
-    toy = Toy("two errors", {("load", 2): late, ("load", 4): raising(Broken("second"))})
-    with pytest.raises(Broken, match=r"^first$"):
-        parts(dispatch(any_workers, toy, range(20)))
-
-
-def test_error__of_the_spans_themselves_is_raised(any_workers: Workers) -> None:
     def spans() -> Iterator[int]:
         yield from range(3)
         raise Broken("no more spans")
 
-    with pytest.raises(Broken, match=r"^no more spans$"):
-        parts(dispatch(any_workers, Toy("spans"), spans()))
-
-
-# ---- corrections ------------------------------------------------------------------------------
+    toy = Toy("two errors", {("load", 2): late, ("load", 4): raising(Broken("second"))})
+    for job, given, problem in ((toy, range(20), "first"), (Toy("s"), spans(), "no more spans")):
+        with pytest.raises(Broken, match=rf"^{problem}$"):
+            parts(dispatch(any_workers, job, given))
 
 
 @pytest.mark.process
-def test_correct__is_asked_once_for_every_part_in_order(any_workers: Workers) -> None:
-    toy = Toy("asked", {("compute", 1): sleep(0.05)})
-    parts(dispatch(any_workers, toy, range(12)))
-    assert toy.asked == list(range(12))
-
-
-def test_correct__runs_the_span_that_it_gives_instead(any_workers: Workers) -> None:
-    toy = Toy("corrected", wrong={1, 3, 4, 9})
+def test_correct__is_asked_for_every_part_and_may_give_a_span(any_workers: Workers) -> None:
+    toy = Toy("corrected", {("compute", 2): sleep(0.05)}, wrong={1, 3, 4, 9})
     expected = [(-n if n in toy.wrong else n, n * n) for n in range(10)]
     assert parts(dispatch(any_workers, toy, range(10))) == expected
     assert toy.asked == [0, 1, -1, 2, 3, -3, 4, -4, 5, 6, 7, 8, 9, -9]
@@ -259,18 +223,12 @@ def test_correct__asks_again_until_the_part_is_right(local: LocalWorkers) -> Non
     assert parts(dispatch(local, Halving("halved"), [8, 1, 5])) == [(1, 1)] * 3
 
 
-# ---- lost workers -----------------------------------------------------------------------------
-
-
 def test_spans__that_carry_data_are_not_kept_when_they_are_done(two_processes: Workers) -> None:
     """Dask would keep the last thousand messages of each connection."""
     spans = [Bulky(number) for number in range(3 * LOGGED_MESSAGES)]
     assert parts(dispatch(two_processes, Toy("bulky"), iter(spans))) == squares(len(spans))
     client = two_processes._client  # type: ignore[attr-defined]
     assert len(client.scheduler_comm.recent_message_log) <= LOGGED_MESSAGES
-
-
-# ---- deployments ------------------------------------------------------------------------------
 
 
 def test_deployment__in_one_process_starts_none_and_does_not_load_dask() -> None:
@@ -301,14 +259,9 @@ FAILURES = (
 @pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
 def test_failures__survive_the_way_back_from_a_worker(error: Failure) -> None:
     again = pickle.loads(pickle.dumps(error))
-    assert (type(again), str(again), again.exit_status) == (
-        type(error),
-        str(error),
-        error.exit_status,
-    )
+    first, second = ((type(each), str(each), each.exit_status) for each in (error, again))
+    assert first == second
 
-
-# ---- workers that hang, lag, die and join cost little time and lose nothing ----------------------
 
 COUNT = 20  # workers
 CHUNKS = 60 * COUNT
@@ -337,8 +290,7 @@ def run(workers: FakeWorkers, **faults: Any) -> Ran:
     def tell(event: Event) -> None:
         events[event.name] += 1
 
-    outcomes = dispatch(workers, Numbers(), spans(), **faults, tell=tell)
-    parts.extend(outcome.part for outcome in outcomes)
+    parts.extend(each.part for each in dispatch(workers, Numbers(), spans(), **faults, tell=tell))
     assert parts == list(range(CHUNKS))
     return Ran(workers.now, events, longest)
 
@@ -353,17 +305,16 @@ def test_workers__that_are_alike_take_the_ideal_time_and_nothing_runs_twice() ->
     assert ran.events["started"] == CHUNKS
 
 
-@pytest.mark.parametrize("late", [0, 300, CHUNKS - 1])
-def test_chunk__that_hangs_is_run_elsewhere_before_all_wait_for_it(late: int) -> None:
-    ran = steady_run(steady([(late, 0)]))
+@pytest.mark.parametrize(
+    ("late", "most"),
+    [([(0, 0)], 1.2), ([(300, 0)], 1.2), ([(CHUNKS - 1, 0)], 1.2), ([(300, 0), (300, 1)], 1.3)],
+)
+def test_chunk__that_hangs_is_run_elsewhere(late: list[tuple[int, int]], most: float) -> None:
+    """Before all wait for it, and a third time if the second attempt hangs too."""
+    ran = steady_run(steady(late))
     assert ran.events["moved"] >= 1
-    assert ran.seconds < 1.2 * IDEAL
+    assert ran.seconds < most * IDEAL
     assert ran.events["started"] < CHUNKS + CHUNKS // 20
-
-
-def test_chunk__whose_second_attempt_hangs_too_is_run_a_third_time() -> None:
-    ran = steady_run(steady([(300, 0), (300, 1)]))
-    assert ran.seconds < 1.3 * IDEAL
 
 
 def test_worker__that_is_slow_does_not_hold_the_others_up() -> None:

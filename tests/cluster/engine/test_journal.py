@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import Mock
 
 import msgpack
 import numpy as np
@@ -74,19 +75,8 @@ def test_journal__cut_anywhere_gives_the_whole_records_before_and_goes_on(tmp_pa
         assert held(path) == [*found, "new"]
 
 
-def test_journal__that_another_run_may_not_go_on_with_keeps_its_torn_tail(tmp_path: Path) -> None:
-    whole = written(tmp_path / "j", [b"a" * 50, b"b" * 50, b"c" * 50])
-    torn = whole[:-60] + b"!" + whole[-59:-10]
-    (tmp_path / "j").write_bytes(torn)
-    with pytest.raises(UsageError, match="cannot be resumed"):
-        opened(tmp_path / "j", **{"option hits": "all"})
-    assert (tmp_path / "j").read_bytes() == torn
-
-
 @given(st.data())
-def test_journal__that_is_damaged_anywhere_gives_the_parts_before_or_is_refused(
-    data: st.DataObject,
-) -> None:
+def test_journal__damaged_anywhere_gives_the_parts_before(data: st.DataObject) -> None:
     parts = [b"part %d" % number for number in range(100)]
     with TemporaryDirectory() as folder:
         path = Path(folder, "j")
@@ -110,21 +100,22 @@ def test_journal__with_zeros_at_its_end_ends_before_them(tmp_path: Path, zeros: 
 
 
 def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    before = written(tmp_path / "j")
+    """Also its torn tail."""
+    whole, torn = written(tmp_path / "j"), b"!" + bytes(50)
     changed = {"option hits": "all", "input a.fq": "13 bytes", "input b.fq": "1 byte"}
-    with pytest.raises(
-        UsageError,
-        match=r"^this run cannot be resumed: option hits was first, is all;"
-        r" input a\.fq was 12 bytes, is 13 bytes; input b\.fq was not given, is 1 byte;"
-        r" repeat the options and inputs, or leave out resume$",
-    ):
-        opened(tmp_path / "j", **changed)
-    assert (tmp_path / "j").read_bytes() == before
+    problem = (
+        r"^this run cannot be resumed: option hits was first, is all; input a\.fq was 12 bytes, is"
+        r" 13 bytes; input b\.fq was not given, is 1 byte; repeat the options and inputs, or leave"
+        r" out resume$"
+    )
+    for content in (whole, whole[:-10] + torn):
+        (tmp_path / "j").write_bytes(content)
+        with pytest.raises(UsageError, match=problem):
+            opened(tmp_path / "j", **changed)
+        assert (tmp_path / "j").read_bytes() == content
 
 
-def test_journal__of_another_version_is_not_gone_on_with_but_may_be_started_over(
-    tmp_path: Path,
-) -> None:
+def test_journal__of_another_version_is_not_gone_on_with_but_started_over(tmp_path: Path) -> None:
     content = MAGIC.replace(b"3", b"2")
     (tmp_path / "j").write_bytes(content)
     with pytest.raises(UsageError, match=r"of this version; start over, without resume$"):
@@ -156,21 +147,16 @@ def test_journal__with_a_part_that_is_none_says_so(tmp_path: Path) -> None:
             next(parts)
 
 
-@pytest.mark.parametrize(
-    ("first", "problem"),
-    [
-        (b"", "is not subscriptable"),
-        (b"\xc1", "journal is damaged"),
-        (Codec().pack([1]), "journal is damaged"),
-        (Codec().pack({"about": ABOUT}), "'plan'"),
-        (Codec().pack({"about": ABOUT, "plan": {}}), "it holds no plan of such a run"),
-        (Codec().pack({"about": ABOUT, "plan": {"chunk_bytes": "x"}}), "says chunk_bytes 'x'"),
-        (Codec().pack({"about": ABOUT, "plan": {"chunk_bytes": -5}}), "says chunk_bytes -5"),
-    ],
-)
-def test_journal__that_does_not_say_what_it_is_about_is_damaged(
-    tmp_path: Path, first: bytes, problem: str
-) -> None:
+@pytest.mark.parametrize(("first", "problem"), [
+    (b"", "is not subscriptable"),
+    (b"\xc1", "journal is damaged"),
+    (Codec().pack([1]), "journal is damaged"),
+    (Codec().pack({"about": ABOUT}), "'plan'"),
+    (Codec().pack({"about": ABOUT, "plan": {}}), "it holds no plan of such a run"),
+    (Codec().pack({"about": ABOUT, "plan": {"chunk_bytes": "x"}}), "says chunk_bytes 'x'"),
+    (Codec().pack({"about": ABOUT, "plan": {"chunk_bytes": -5}}), "says chunk_bytes -5"),
+])  # fmt: skip
+def test_journal__without_a_subject_is_damaged(tmp_path: Path, first: bytes, problem: str) -> None:
     """Its checksum is right, as above."""
     payload = first or b"\0"
     (tmp_path / "j").write_bytes(MAGIC + RECORD.pack(len(payload), zlib.crc32(payload)) + payload)
@@ -191,12 +177,20 @@ def test_journal__is_started_over_without_resume(tmp_path: Path) -> None:
 
 
 def test_journal__belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
+    """And one in whose place another run has its own leaves that."""
     first = opened(tmp_path / "j")
     with pytest.raises(UsageError, match="another run is writing it"):
         opened(tmp_path / "j")
     first.append(1)
+    assert first.is_there
     first.close()
     assert held(tmp_path / "j") == [1]
+    second = opened(tmp_path / "j")
+    (tmp_path / "j").unlink()
+    (tmp_path / "j").write_bytes(b"of another run")
+    assert not second.is_there
+    second.remove()
+    assert (tmp_path / "j").read_bytes() == b"of another run"
 
 
 FILL = """
@@ -232,21 +226,15 @@ def test_journal__that_cannot_grow_says_so_and_is_good(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[0] == count
 
 
-def test_journal__for_which_there_is_no_room_at_all_is_not_left_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
+def test_journal__without_room_is_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
     monkeypatch.setattr(Journal, "_write", full)
     with pytest.raises(UsageError, match="the disk is full"):
         opened(tmp_path / "j")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_journal__reaches_the_disk_now_and_then_and_when_it_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_journal__reaches_the_disk_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
 
     def fsync(descriptor: int) -> None:
@@ -268,29 +256,14 @@ def test_journal__reaches_the_disk_now_and_then_and_when_it_is_left(
     assert synced[2:] == [tmp_path / "j"]
 
 
-def test_journal__in_whose_place_another_run_has_its_own_leaves_that(tmp_path: Path) -> None:
+def test_journal__that_stays_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = opened(tmp_path / "j")
-    assert journal.is_there
-    (tmp_path / "j").unlink()
-    (tmp_path / "j").write_bytes(b"of another run")
-    assert not journal.is_there
-    journal.remove()
-    assert (tmp_path / "j").read_bytes() == b"of another run"
-
-
-def test_journal__that_cannot_be_removed_covers_up_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    journal = opened(tmp_path / "j")
+    forbidden = Mock(side_effect=PermissionError(errno.EACCES, "Permission denied"))
     monkeypatch.setattr(Path, "unlink", forbidden)
     journal.remove()
     monkeypatch.setattr(Journal, "_write", forbidden)
     with pytest.raises(Failure, match=r"new: cannot be written: permission denied$"):
         opened(tmp_path / "new")
-
-
-def forbidden(*_: object, **__: object) -> None:
-    raise PermissionError(errno.EACCES, "Permission denied")
 
 
 def test_journal__lies_hidden_beside_the_output_of_any_name(tmp_path: Path) -> None:

@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.cluster.engine.plan import (
-    CHUNKS_PER_THREAD,
-    SMALLEST_CHUNK,
-    Cost,
-    balanced,
-    chunk_units,
-    least_free,
-    spans,
-)
+from multigpu.cluster.engine import plan
+from multigpu.cluster.engine.plan import SMALLEST_CHUNK, Cost, chunk_units
 from multigpu.cluster.errors import TooLittleMemory
 
 COST = Cost(unit_bytes=2.5, fixed_bytes=1000)
@@ -25,12 +18,8 @@ def needed(cost: Cost, lanes: int, units: int) -> float:
     return cost.fixed_bytes + lanes * (cost.lane_bytes + units * cost.unit_bytes)
 
 
-@given(
-    costs, st.integers(0, 1_000_000), st.integers(1, 8), st.integers(1, 10_000), st.integers(1, 99)
-)
-def test_chunk_units__are_the_most_that_fit(
-    cost: Cost, budget: int, lanes: int, largest: int, least: int
-) -> None:
+@given(costs, st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 10_000), st.integers(1, 99))
+def test_units__are_the_most(cost: Cost, budget: int, lanes: int, largest: int, least: int) -> None:
     least = min(least, largest)
     if needed(cost, 1, 1) > budget:
         with pytest.raises(TooLittleMemory, match="the smallest chunk needs"):
@@ -58,7 +47,7 @@ def test_chunk_units__share_the_budget_between_the_lanes() -> None:
     ("free", "least"), [([80, 70], 70), ([80, 70, 4], 70), ([4], 4), ([0, 0], 0), ([80, 5], 5)]
 )
 def test_least_free__does_not_count_a_device_with_far_less(free: list[int], least: int) -> None:
-    assert least_free(free) == least
+    assert plan.least_free(free) == least
 
 
 @pytest.mark.parametrize("budget", [0, 999, 1000, 1001])
@@ -71,20 +60,18 @@ def test_budget__in_which_nothing_fits_is_refused_with_both_numbers(budget: int)
 
 
 @given(st.integers(0, 10**12), st.integers(1, 10**9), st.integers(1, 256))
-def test_balanced__is_at_most_the_largest_and_gives_each_thread_several_chunks(
-    units: int, most: int, threads: int
-) -> None:
-    size = balanced(units, most, threads)
+def test_balanced__gives_each_thread_several_chunks(units: int, most: int, threads: int) -> None:
+    size = plan.balanced(units, most, threads)
     assert 1 <= size <= most
     chunks = -(-units // size)
-    enough = threads * CHUNKS_PER_THREAD
+    enough = threads * plan.CHUNKS_PER_THREAD
     assert size in (most, SMALLEST_CHUNK) or chunks <= enough
     assert size <= SMALLEST_CHUNK or chunks >= enough or units < enough * SMALLEST_CHUNK
 
 
 @given(st.integers(0, 500), st.integers(1, 600))
 def test_spans__lie_side_by_side_and_cover_everything(units: int, size: int) -> None:
-    found = list(spans(units, size))
+    found = list(plan.spans(units, size))
     assert [unit for span in found for unit in span] == list(range(units))
     assert all(len(span) == size for span in found[:-1])
     assert all(0 < len(span) <= size for span in found)

@@ -51,23 +51,17 @@ class Numbers:
         return [self.series(number) for number in range(len(self.lengths))]
 
     def expected(self) -> list[int]:
-        return [
-            n * STEP + place for n, length in enumerate(self.lengths) for place in range(length)
-        ]
+        return [n * STEP + place for n, size in enumerate(self.lengths) for place in range(size)]
 
 
 @pytest.mark.parametrize("lengths", [(1,), (30,), (5, 1, 20, 1, 3), (1,) * 40])
-def test_series__give_their_parts_one_after_the_other(
-    local: LocalWorkers, lengths: tuple[int, ...]
-) -> None:
+def test_series__give_their_parts_in_order(local: LocalWorkers, lengths: tuple[int, ...]) -> None:
     numbers = Numbers(*lengths)
     late = {("compute", 0): lambda: threading.Event().wait(0.1)}
     found = [each.part for each in dispatch(local, Toy("series", late), numbers.each())]
     assert found == [(number, number**2) for number in numbers.expected()]
-    assert all(
-        taken <= length + 2 * local.threads
-        for taken, length in zip(numbers.taken, lengths, strict=True)
-    )
+    taken = zip(numbers.taken, lengths, strict=True)
+    assert all(n <= length + 2 * local.threads for n, length in taken)
 
 
 def test_series__stand_among_other_spans(local: LocalWorkers) -> None:
@@ -87,9 +81,7 @@ def test_series__are_run_by_as_many_threads() -> None:
     assert found == numbers.expected()
 
 
-def test_series__of_which_much_waits_leave_the_first_alone(
-    local: LocalWorkers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_series__let_the_first_alone(local: LocalWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     """And behind a late chunk no series runs on for ever."""
     monkeypatch.setattr(engine, "WAITING_BYTES", 10)
     gate, numbers = threading.Event(), Numbers(50, 500, 500)
@@ -141,9 +133,7 @@ def test_series__stay_with_a_worker_each() -> None:
     homes = [{worker for worker, part in found if part // STEP == n} for n in range(6)]
     assert all(len(home) == 1 for home in homes)
     assert len(set.union(*homes)) == 3
-
-
-def test_series__move_once_where_their_worker_leaves_or_hangs() -> None:
+    # They move once where it leaves or hangs.
     for harm in ("dies", "hangs"):
         numbers = Numbers(40, 40, size=0)
         numbers.part = lambda part: part

@@ -32,9 +32,7 @@ def gpus_of(workers: LocalWorkers, tasks: int) -> Counter[str]:
     return Counter(reports.get(timeout=30) for _ in range(tasks))
 
 
-def test_threads__of_each_gpu_work_and_contexts_that_fail_are_passed_over(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_threads__of_each_gpu_work_but_failing_contexts(monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails there fails again where the GPU is used."""
     driver = Driver([FIRST, THIRD])
     monkeypatch.setattr(context, "_driver", lambda: driver)

@@ -1,5 +1,6 @@
 """The life of a chunk where memory or the device gives out."""
 
+import contextlib
 import itertools
 import re
 import sys
@@ -11,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import psutil
 import pytest
@@ -23,6 +24,8 @@ from multigpu.cluster.workers import jobs, worker
 FREE = 1000
 REAL_MEMORY = {name: getattr(memory, name) for name in ("use", "free_bytes", "release_pool")}
 REAL_DEVICE_OF = worker.device_of
+NO_ROOM = "about 1 bytes of memory are needed and 1,000 are free, and it cannot be divided further"
+THRUST = RuntimeError("radix_sort: failed on 1st step: cudaErrorMemoryAllocation: out of memory")
 
 
 class CUDARuntimeError(RuntimeError):
@@ -119,21 +122,7 @@ def test_chunk__too_large_for_the_device_is_halved_until_it_fits(room: int) -> N
     assert outcome.device == "gpu0"
 
 
-def test_chunk__whose_smallest_piece_does_not_fit_runs_on_the_cpu() -> None:
-    sums = Sums(0)
-    outcome = run(sums, 4)
-    assert outcome.part == 6
-    assert names(outcome) == ["split", "split", "on_cpu"]
-    assert outcome.events[-1].details["reason"] == (
-        "about 1 bytes of memory are needed and 1,000 are free, and it cannot be divided further"
-    )
-    assert outcome.device == "cpu"
-    assert sums.opened == [0, None]
-
-
-def test_chunk__whose_job_cannot_even_be_set_up_on_the_device_runs_on_the_cpu(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_chunk__of_a_job_without_room_runs_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "REOPEN_AFTER", ())
 
     class Large(Sums):
@@ -154,9 +143,7 @@ def test_chunk__whose_job_cannot_even_be_set_up_on_the_device_runs_on_the_cpu(
         run(sums, 4)
 
 
-def test_chunks__that_do_not_fit_at_once_wait_for_each_other_before_they_are_halved(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_chunks__that_do_not_fit_at_once_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for one of four: two wait, then one, and nothing is divided."""
     monkeypatch.setattr(jobs, "REOPEN_AFTER", ())
     inside, lock, met = Counter[str](), threading.Lock(), threading.Barrier(4, timeout=30)
@@ -187,34 +174,26 @@ def test_chunks__that_do_not_fit_at_once_wait_for_each_other_before_they_are_hal
     assert turns._most == 2  # as four chunks fitted
 
 
-def test_chunk__whose_smallest_piece_does_not_fit_is_named_where_nobody_can_help(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    problem = "^numbers 0 to 4: about 1 bytes of memory are needed and 1,000 are free, and it"
-    problem += " cannot be divided further$"
-    with pytest.raises(Failure, match=problem):
+def test_chunk__that_fits_nowhere_is_on_the_cpu_or_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    sums = Sums(0)
+    outcome = run(sums, 4)
+    assert (outcome.part, outcome.device, sums.opened) == (6, "cpu", [0, None])
+    assert names(outcome) == ["split", "split", "on_cpu"]
+    assert outcome.events[-1].details["reason"] == NO_ROOM
+    with pytest.raises(Failure, match=f"^numbers 0 to 4: {NO_ROOM}$"):
         run(Sums(0), 4, cpu_fallback=False)
-
-    def none(*_: object) -> int:
-        raise MemoryError
-
-    monkeypatch.setattr(SumSession, "compute", none)
+    monkeypatch.setattr(SumSession, "compute", Mock(side_effect=MemoryError))
     for gpu in ("GPU-0", None):
-        with pytest.raises(Failure, match=problem):
+        with pytest.raises(Failure, match=f"^numbers 0 to 4: {NO_ROOM}$"):
             run(Sums(9), 4, gpu=gpu)
 
 
-def test_host__has_no_more_memory_than_the_limit_of_the_address_space_leaves(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_host__has_no_more_memory_than_its_address_space(monkeypatch: pytest.MonkeyPatch) -> None:
     """`ulimit -v`; a scan that does not fit in it is refused before it begins."""
     size = psutil.Process().memory_info().vms
     for limit, most in ((size + (1 << 28), 1 << 29), (1, 0)):
         monkeypatch.setattr(memory.resource, "getrlimit", lambda _, at=limit: (at, at))
         assert REAL_MEMORY["free_bytes"](None) <= most
-
-
-THRUST = RuntimeError("radix_sort: failed on 1st step: cudaErrorMemoryAllocation: out of memory")
 
 
 @pytest.mark.parametrize("error", [CUDARuntimeError(2), THRUST], ids=["CUDA", "Thrust"])
@@ -239,32 +218,17 @@ def test_device__without_room_for_a_context_has_no_free_bytes(
     assert "too little memory, 0 bytes are free" in outcome.events[0].details["reason"]
 
 
-@pytest.mark.parametrize(
-    ("error", "kind", "match"),
-    [
-        (CUDARuntimeError(700), DeviceFailed, ": cudaError 700: what happened$"),
-        (CUDARuntimeError(214), DeviceFailed, ": cudaError 214: what happened$"),
-        # Of a process that was forked after CUDA was used.
-        (CUDARuntimeError(3), DeviceFailed, r"cudaError 3: what happened; .*\('spawn'\)$"),
-        (ValueError("ours"), ValueError, "^ours$"),
-    ],
-    ids=str,
-)
-def test_error__of_a_device_is_told_apart_from_others(
-    error: Exception, kind: type[Exception], match: str
-) -> None:
+@pytest.mark.parametrize(("error", "kind", "match"), [
+    (CUDARuntimeError(700), DeviceFailed, ": cudaError 700: what happened$"),
+    (CUDARuntimeError(214), DeviceFailed, ": cudaError 214: what happened$"),
+    # Of a process that was forked after CUDA was used.
+    (CUDARuntimeError(3), DeviceFailed, r"cudaError 3: what happened; .*\('spawn'\)$"),
+    (ValueError("ours"), ValueError, "^ours$"),
+], ids=str)  # fmt: skip
+def test_error__of_devices_is_apart(error: Exception, kind: type[Exception], match: str) -> None:
     with pytest.raises(kind, match=match) as caught:
         run(Sums(9, error=error), 4)
     assert getattr(caught.value, "worker", worker.WORKER.name) == worker.WORKER.name
-
-
-def test_job__that_was_dismissed_has_nothing_left() -> None:
-    sums = Sums(9)
-    run(sums, 4)
-    worker.WORKER.jobs.dismiss("sums")
-    assert sums.closed == 1
-    with pytest.raises(Failure, match=r"^the job has ended$"):
-        worker.run_chunk("sums", None, range(4))
 
 
 @pytest.fixture
@@ -296,9 +260,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> list[tuple[threading.Thread, int]]:
     return found
 
 
-def test_threads__use_the_device_of_their_chunk_and_no_other(
-    used: list[tuple[threading.Thread, int]],
-) -> None:
+def test_threads__use_the_device_of_their_chunk(used: list[tuple[threading.Thread, int]]) -> None:
     """The caller of `dismiss`, too, keeps its own."""
     worker.WORKER.jobs.admit(Sums(9))
     for gpu in ("GPU-2", "GPU-5"):
@@ -311,42 +273,32 @@ def test_threads__use_the_device_of_their_chunk_and_no_other(
     assert sorted(map(sorted, own.values())) == [[2], [2, 5], [5]]  # the second one closes both
 
 
-def test_sessions__are_all_closed_though_one_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [RuntimeError("it does not close"), CUDARuntimeError(719)])
+def test_sessions__are_all_closed_though_they_cannot_be(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """That of a device that has failed is given up without a word."""
     closed = []
     monkeypatch.setattr(worker, "device_of", {"GPU-0": 0, "GPU-1": 1}.get)
 
     class Session(SumSession):
         def close(self) -> None:
             closed.append(threading.current_thread())
-            raise RuntimeError("it does not close")
+            raise error
 
     sums = Sums(9)
+    said = pytest.raises(RuntimeError, match="it does not close")
     with patch.object(sums, "open", lambda place: Session(sums, place.gpu)):
         run(sums, 4, "GPU-0")
         run(sums, 4, "GPU-1")
-        with pytest.raises(RuntimeError, match="it does not close"):
+        with contextlib.nullcontext() if isinstance(error, CUDARuntimeError) else said:
             worker.WORKER.jobs.dismiss("sums")
     assert len(closed) == 2
     assert threading.current_thread() not in closed
 
 
-def test_session__on_a_device_that_has_failed_is_given_up() -> None:
-    closed = []
-
-    class Session(SumSession):
-        def close(self) -> None:
-            closed.append(self)
-            raise CUDARuntimeError(719)
-
-    sums = Sums(9)
-    with patch.object(sums, "open", lambda place: Session(sums, place.gpu)):
-        run(sums, 4)
-        worker.WORKER.jobs.dismiss("sums")
-    assert len(closed) == 1
-
-
 def test_job__that_is_dismissed_meanwhile_is_closed_after_its_last_chunk() -> None:
-    """Late rows must not be written where another run writes by now."""
+    """Late rows must not be written where another run writes by now; and nothing is left of it."""
     closed: list[int] = []
 
     def dismissed() -> None:
@@ -357,6 +309,8 @@ def test_job__that_is_dismissed_meanwhile_is_closed_after_its_last_chunk() -> No
     with pytest.raises(Failure, match=r"^the job has ended$"):
         run(sums, 4)
     assert (closed, sums.closed, sums.finished) == ([0], 1, 0)
+    with pytest.raises(Failure, match=r"^the job has ended$"):
+        worker.run_chunk("sums", None, range(4))
 
 
 def test_turns__of_threads_are_short_as_long_as_there_are_jobs() -> None:
@@ -375,9 +329,7 @@ def test_turns__of_threads_are_short_as_long_as_there_are_jobs() -> None:
         sys.setswitchinterval(before)
 
 
-def test_session__that_takes_long_to_open_holds_up_no_other_device(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_session__that_opens_slowly_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "device_of", {"slow": 1, "fast": 2}.get)
     opening, opened = threading.Event(), threading.Event()
     sums = Sums(9)
