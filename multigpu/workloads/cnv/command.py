@@ -62,7 +62,8 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
             if outputs.vcf:
                 vcf.check_names(job.cohort.regions.names)
             if genome is not None:
-                check_sequences(genome.path, genome.lengths, job.cohort.regions, job.lengths)
+                cohort = job.cohort
+                check_sequences(genome.path, genome.lengths, cohort.regions, cohort.told_lengths)
             with reporting.watch(job, "cnv", job.stats.progress):
                 store = folder.store_path(hidden) if outputs.matrices else None
                 keep = matrices.names(request.posterior) if store else ()

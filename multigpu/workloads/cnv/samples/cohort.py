@@ -8,7 +8,12 @@ from typing import Self
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_zarr import CountsStore
-from multigpu.workloads.cnv.samples.genomes import Genome, Intervals, find_genome
+from multigpu.workloads.cnv.samples.genomes import (
+    Genome,
+    Intervals,
+    chromosome_lengths,
+    find_genome,
+)
 from multigpu.workloads.cnv.samples.sex import Coverage
 from multigpu.workloads.count.job import CountJob
 
@@ -25,6 +30,7 @@ class Cohort:
     sex_coverage  coverage of X and Y from which the sexes were inferred
     genome_name   as given; None: recognized by the lengths of chromosomes
     references    lengths of references in bases, by name, where alignments give them
+    lengths       of chromosomes in bases, by name, where some of their regions are left out
     """
 
     regions: Regions
@@ -35,6 +41,7 @@ class Cohort:
     sex_coverage: Coverage | None = None
     genome_name: str | None = None
     references: Mapping[str, int] = field(default_factory=dict)
+    lengths: Mapping[str, int] | None = None
 
     @classmethod
     def of(
@@ -53,6 +60,11 @@ class Cohort:
     def genome(self) -> Genome | None:
         """The genome, where it is known."""
         return find_genome(self.genome_name, self.regions)
+
+    @property
+    def told_lengths(self) -> Mapping[str, int]:
+        """Lengths of chromosomes in bases, by name, where references or the genome tell them."""
+        return chromosome_lengths(self.genome, self.regions, self.references, by_windows=False)
 
     @property
     def par(self) -> Intervals:
