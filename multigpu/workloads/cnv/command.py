@@ -125,6 +125,7 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
     ]
     others = reporting.check_outputs()
     keep_inputs(inputs, *others, *written, given=given, kind=ALIGNMENTS)
+    keep_inputs((), *others, outputs.output)
     folder = Path(outputs.output or "/").absolute()
     if any(is_store(str(path)) for path in (folder, folder.parent)):
         problem = "a cohort, or matrices of a run, whose folder may be replaced"
