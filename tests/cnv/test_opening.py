@@ -1,4 +1,4 @@
-"""`multigpu cnv`: what it refuses with one line and status 2."""
+"""Opening of `multigpu cnv`: what it refuses with one line and status 2."""
 
 import re
 from collections.abc import Callable
