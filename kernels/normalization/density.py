@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 LEAST_GRID = 512
 MARGIN = 4  # bandwidths on either side
 POINTS_PER_UNIT = 100
+MOST_POINTS = 1 << 27  # they take some 10 GB
 QUARTILES_OF_NORMAL = 1.34  # their distance in standard deviations
 TOP = 0.95  # the share of the values up to which a mode is looked for
 
@@ -74,10 +75,12 @@ def _share_out(values: Any, low: Any, step: Any, out: Any) -> Any:
 def mode_of_sorted(values: Floats) -> float:
     """Return the mode of the density of ascending float64[n], up to their quantile TOP.
 
-    NaN where that is 0.
+    NaN where that is 0, and infinite where it is beyond a million: no grid of such a size fits.
     """
     top = quantile_of_sorted(values, TOP)
     if top == 0:
         return math.nan
+    if top * POINTS_PER_UNIT > MOST_POINTS:
+        return math.inf
     places, densities = density(values, top, bandwidth(values))
     return float(places[np.argmax(densities)])

@@ -106,6 +106,10 @@ def _of_chromosome(
             raise ChromosomeError(
                 f"{name}: all samples have the same counts, no variance can be estimated"
             )
+        if np.isinf(dispersion):
+            raise ChromosomeError(
+                f"{name}: the variance is over a million times the mean: a count may be wrong"
+            )
         if not dispersion:
             return ones, f"{name}: the variance is mostly far below the mean, not normalized"
         scale = scale / dispersion

@@ -122,6 +122,14 @@ def test_genome__is_known_although_its_last_regions_are_left_out(tmp_path: Path)
     assert found.lengths == {"chr1": 248_956_422}
 
 
+def test_lengths__are_those_of_all_windows(tmp_path: Path) -> None:
+    counts, _ = cohort()
+    whole = multigpu.cnv(counts, gpus="none").lengths
+    end = whole["chr1"]
+    last = bed(tmp_path / "x", f"chr1\t{end - 60_000}\t{end}")
+    assert multigpu.cnv(counts, gpus="none", exclude=last).lengths == whole
+
+
 def test_mappability__below_a_half_is_left_out(tmp_path: Path) -> None:
     counts, _ = cohort()
     track = bed(tmp_path / "x", "chr1\t0\t99000000\t0.4", "chr2\t0\t99000000\t0.9")
@@ -161,6 +169,7 @@ def test_gc__by_column_bed_and_fasta(tmp_path: Path) -> None:
             for row in range(rows.start, rows.stop):
                 length = int(regions.end[row] - regions.start[row])
                 file.write("G" * (count := round(gc[row] * length)) + "A" * (length - count) + "\n")
+            file.write("ACGT\n")  # after the last whole window
     by_fasta = multigpu.cnv(counts, gpus="none", gc=str(tmp_path / "x.fa"), seg_median=(0.3, -0.5))
     assert by_fasta.segmentation == by_column.segmentation
     assert (counts.values == before).all()

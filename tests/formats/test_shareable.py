@@ -5,6 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from support.program import run_python
 
 from multigpu.formats.storage import shareable
 
@@ -21,3 +22,15 @@ def test_memory__is_open_to_processes_of_its_user_alone() -> None:
     )
     assert (refused.returncode, refused.stdout) == (1, b"")
     assert b"Permission denied" in refused.stderr
+
+
+@pytest.mark.process
+def test_memory__beyond_the_limit_of_files_is_told_so() -> None:
+    code = (
+        "from multigpu.formats.storage import shareable\n"
+        "import resource\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "shareable.empty((2000,), 'u1')\n"
+    )
+    said = run_python("-c", code).err.splitlines()[-1]
+    assert said == "MemoryError: file too large (see `ulimit -f`): 2,000 bytes needed"

@@ -44,6 +44,16 @@ def test_means__are_those_of_the_bases(
     assert np.isnan(found[-1])
 
 
+def test_refused__a_bigwig_with_a_value_that_is_no_number(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    big = pytest.importorskip("pyBigWig").open(str(path), "w")
+    big.addHeader([("chr1", 350)])
+    big.addEntries(["chr1"] * 2, [0, 9], ends=[9, 19], values=[0.5, np.nan])
+    big.close()
+    with pytest.raises(InputError, match="the value of chr1:9-19 is nan, no number"):
+        track_means(str(path), REGIONS, rename=False)
+
+
 def test_refused__other_chromosomes_damaged_files_and_a_package_that_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.errors import InputError, UsageError, option, several
+from multigpu.errors import InputError, UsageError, option, printable_name, several
 from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.alignments.regions import Regions, read_bed
 from multigpu.formats.storage.sources import read_beginning
@@ -39,7 +39,9 @@ def track_means(path: str, regions: Regions, rename: bool) -> Floats:
         seen.append(name)
         if rows := blocks.get(key(name)):
             start, end = regions.start[rows], regions.end[rows]
-            sums = _sum_before(intervals(), np.stack([start, end]))
+            values = intervals()
+            _check_values(path, name, values)
+            sums = _sum_before(values, np.stack([start, end]))
             found[rows] = (sums[1] - sums[0]) / (end - start)
     if np.isnan(found).all():
         problem = f"has none of the chromosomes {several([*regions.by_name()])}: it has"
@@ -50,15 +52,21 @@ def track_means(path: str, regions: Regions, rename: bool) -> Floats:
     return found
 
 
+def _check_values(path: str, name: str, intervals: Intervals) -> None:
+    """Raise InputError for a value on a chromosome that is infinite or not a number."""
+    if not np.isfinite(intervals[2]).all():
+        row = int(np.argmin(np.isfinite(intervals[2])))
+        start, end, value = (each[row] for each in intervals)
+        where = f"{printable_name(name)}:{start}-{end}"
+        raise InputError(path, f"the value of {where} is {value}, no number")
+
+
 def _text(path: str) -> Iterator[tuple[str, Callable[[], Intervals]]]:
     """Yield each chromosome of a BED file or bedGraph, and a function for its intervals."""
     regions, _ = read_bed(path)
     values = np.ones(len(regions))
     with suppress(ValueError):
         values = np.array(regions.genes or values, np.float64)
-    if not np.isfinite(values).all():
-        row = int(np.argmin(np.isfinite(values)))
-        raise InputError(path, f"the value of {regions.shown(row)} is {values[row]}, no number")
     for name, rows in regions.by_name().items():
         start, end = regions.start[rows], regions.end[rows]
         # Of intervals that overlap each base has the value of the first.

@@ -1,5 +1,6 @@
 """Arrays in memory that other processes of this machine read by a path, without a copy."""
 
+import errno
 import mmap
 import os
 from math import prod
@@ -33,7 +34,9 @@ def empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
-        raise MemoryError(f"not enough memory: {size:,} bytes needed") from error
+        is_limit = error.errno == errno.EFBIG  # such memory counts as a file
+        reason = "file too large (see `ulimit -f`)" if is_limit else "not enough memory"
+        raise MemoryError(f"{reason}: {size:,} bytes needed") from error
     memory.descriptor = descriptor
     finalize(memory, os.close, descriptor)
     return np.frombuffer(memory, kind, prod(shape)).reshape(shape)

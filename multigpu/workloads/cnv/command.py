@@ -61,7 +61,8 @@ def command(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) -> No
             if outputs.vcf:
                 vcf.check_names(job.cohort.regions.names)
             if genome is not None:
-                check_sequences(genome.path, genome.lengths, job.cohort.regions, job.lengths)
+                cohort = job.cohort
+                check_sequences(genome.path, genome.lengths, cohort.regions, cohort.told_lengths)
             with reporting.watch(job, "cnv", job.stats.progress):
                 store = folder.store_path(hidden) if outputs.matrices else None
                 keep = matrices.names(request.posterior) if store else ()
@@ -121,6 +122,7 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
     ]
     others = reporting.check_outputs()
     keep_inputs(inputs, *others, *written, given=given, kind=ALIGNMENTS)
+    keep_inputs((), *others, outputs.output)
     folder = Path(outputs.output or "/").absolute()
     if any(is_store(str(path)) for path in (folder, folder.parent)):
         problem = "a cohort, or matrices of a run, whose folder may be replaced"

@@ -1,7 +1,7 @@
 """A copy-number run: planned, opened on counts, and run once."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -174,9 +174,11 @@ class CnvJob(PlannedCnvJob):
         return replace(facts, references=count, correlation=known.correlation)
 
     @property
-    def lengths(self) -> dict[str, int]:
+    def lengths(self) -> Mapping[str, int]:
         """Lengths of chromosomes in bases, by name, where they are known."""
         cohort = self.cohort
+        if cohort.lengths is not None:
+            return cohort.lengths
         return chromosome_lengths(cohort.genome, cohort.regions, cohort.references)
 
     # ---- running ------------------------------------------------------------------------------

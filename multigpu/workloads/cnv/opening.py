@@ -90,14 +90,18 @@ def open_inputs(request: CnvRequest) -> OpenedInputs:
             cases = with_gc_column(cases, column, is_required=True)
         if isinstance(controls, Counts):
             controls = with_gc_column(controls, column, is_required=False)
-    cohort = replace(Cohort.of(cases, controls), genome_name=request.genome)
+    references = cases.lengths if isinstance(cases, CountJob) else {}
+    cohort = Cohort.of(cases, controls)
+    cohort = replace(cohort, genome_name=request.genome, references=references)
     genome, regions = find_genome(request.genome, cohort.regions), cohort.regions
     if column and regions.gc is None:
         regions = with_gc_of_bed(regions, request)
     filtered = filter_regions(regions, request)
-    if genome and not request.genome and len(filtered.regions) < len(regions):
-        # The last regions, by which it is recognized, may be left out.
-        cohort = replace(cohort, genome_name=genome.name)
+    if len(filtered.regions) < len(regions):
+        # The last regions, by which a genome and lengths are recognized, may be left out.
+        name = genome.name if genome and not request.genome else request.genome
+        lengths = chromosome_lengths(genome, regions, references)
+        cohort = replace(cohort, genome_name=name, lengths=lengths)
     cohort = replace(cohort, regions=filtered.regions)
     others = None if controls is None else cohort.controls
     check_samples(cohort.cases, others, request.options, request.cohort)
@@ -159,7 +163,6 @@ def open_job(
             each.keep_in = keep_in
     cases, controls, cohort = opened.cases, opened.controls, opened.cohort
     if isinstance(cases, CountJob):
-        cohort = replace(cohort, references=cases.lengths)
         cases = count(cases)
         if keep_counts:
             keep_counts(cases)
@@ -223,8 +226,7 @@ def _filtered(
         for k, source in enumerate(request.inputs):
             if not source.paths:  # what a user has given does not change
                 tables[k] = replace(tables[k], values=tables[k].values.copy())
-        lengths = chromosome_lengths(cohort.genome, cohort.regions, cohort.references)
-        notes += correct(tables, request, filtered.mappability, lengths, cores())
+        notes += correct(tables, request, filtered.mappability, cohort.told_lengths, cores())
     return tables[0], tables[1] if controls is not None else None, tuple(notes)
 
 

@@ -312,6 +312,18 @@ def test_size_factors__need_reads_of_every_sample_and_two_samples(backend: Any) 
         size_factors(backend, counts[:, :1].copy(), [slice(0, 50)], Normalization())
 
 
+@pytest.mark.parametrize("device", ["reference", *DEVICES])
+@pytest.mark.parametrize("count", [2.0**33, 2.0**40 - 1])
+def test_size_factors__a_count_that_makes_a_variance_beyond_all_grids_is_refused(
+    backend: Any, count: float
+) -> None:
+    """The density of such variances would take more memory than there is."""
+    counts = cohort(np.random.default_rng(4), 60, 8).astype(np.float64)
+    counts[3, 2] = count
+    with pytest.raises(NormalizationError, match=r"^chr1: the variance is over a million times"):
+        size_factors(backend, counts, [slice(0, 60)], Normalization(), ["chr1"])
+
+
 def test_error__tells_the_sample_by_its_name_and_survives_pickling() -> None:
     error = pickle.loads(pickle.dumps(NormalizationError(f"{SAMPLE} has no reads", 1)))
     assert str(error) == "sample 2 has no reads"

@@ -14,7 +14,12 @@ from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_zarr import CountsStore
 from multigpu.run.values import StrPath
 from multigpu.workloads.cnv.options import CnvOptions
-from multigpu.workloads.cnv.samples.genomes import Genome, Intervals, find_genome
+from multigpu.workloads.cnv.samples.genomes import (
+    Genome,
+    Intervals,
+    chromosome_lengths,
+    find_genome,
+)
 from multigpu.workloads.cnv.samples.sex import Coverage
 from multigpu.workloads.count.job import CountJob
 
@@ -32,6 +37,8 @@ class Cohort:
     genome_name: str | None = None  # as given; None: recognized by the lengths of chromosomes
     # Lengths of references in bases, by name, where alignments give them
     references: Mapping[str, int] = field(default_factory=dict)
+    # Of chromosomes in bases, by name, where some of their regions are left out
+    lengths: Mapping[str, int] | None = None
 
     @classmethod
     def of(
@@ -50,6 +57,11 @@ class Cohort:
     def genome(self) -> Genome | None:
         """The genome, where it is known."""
         return find_genome(self.genome_name, self.regions)
+
+    @property
+    def told_lengths(self) -> Mapping[str, int]:
+        """Lengths of chromosomes in bases, by name, where references or the genome tell them."""
+        return chromosome_lengths(self.genome, self.regions, self.references, by_windows=False)
 
     @property
     def par(self) -> Intervals:

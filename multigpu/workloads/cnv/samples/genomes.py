@@ -91,12 +91,17 @@ def genome_of_regions(regions: Regions) -> Genome | None:
 
 
 def chromosome_lengths(
-    genome: Genome | None, regions: Regions, references: Mapping[str, int]
+    genome: Genome | None,
+    regions: Regions,
+    references: Mapping[str, int],
+    by_windows: bool = True,
 ) -> dict[str, int]:
     """Return lengths in bases by name: those of the references, else those of the genome.
 
     Of other chromosomes windows without gaps tell the length, from 0 to the end of the last one. A
     chromosome whose regions end after its length is left out: it is of another genome.
+
+    by_windows  whether windows tell lengths: those that leave out the last bases tell less
     """
     known = genome.by_name() if genome else {}
     found = {}
@@ -104,7 +109,7 @@ def chromosome_lengths(
         start, end = regions.start[block], regions.end[block]
         last = int(end.max())
         length = references.get(name, known.get(without_chr(name), 0))
-        if not length and start[0] == 0 and (start[1:] == end[:-1]).all():
+        if by_windows and not length and start[0] == 0 and (start[1:] == end[:-1]).all():
             length = last
         if last <= length:
             found[name] = length
