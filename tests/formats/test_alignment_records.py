@@ -100,13 +100,10 @@ def test_scan__of_bam_has_mates_and_no_score_without_quality(tmp_path: Path, wor
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("suffix", "problem"),
-    [
-        (".cram", "a CRAM file needs the reference that it was made with, .*"),
-        (".bam", "cannot be decoded: .*"),
-    ],
-)
+@pytest.mark.parametrize(("suffix", "problem"), [
+    (".cram", "a CRAM file needs the reference that it was made with, .*"),
+    (".bam", "cannot be decoded: .*"),
+])  # fmt: skip
 def test_file__that_cannot_be_decoded_is_named(
     tmp_path: Path, suffix: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

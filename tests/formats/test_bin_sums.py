@@ -60,23 +60,20 @@ def test_read_bin_sums__are_those_of_all_lines_on_the_grid(
     assert dict(zip(places, found.values.tolist(), strict=True)) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("Chr\tStart\tA\n", "is no counts table: its columns are chrom, start, end and samples"),
-        (HEADER, "there are no regions"),
-        (HEADER + GOOD + "1\t20\t30\t7\n", "row 3: 4 columns instead of 5"),
-        (HEADER + GOOD + "1\t20\t30\t7\t1.5\n", "row 3, column 5: '1.5' is no whole number"),
-        (HEADER + f"1\t{'9' * 5000}\t10\t1\t1\n", "row 1: is no bin as wide as the first one"),
-        (HEADER + "1\tx\t10\t1\t1\n", "row 1, column 2: 'x' is no whole number"),
-        (HEADER + GOOD + "1\t25\t35\t7\t1\n", "row 3: is no bin as wide as the first one"),
-        (HEADER + GOOD + "1\t10\t20\t7\t1\n", "row 3: is no bin as wide as the first one"),
-        (HEADER + GOOD + "2\t0\t9\t7\t1\n" + GOOD, "the rows of '1' are in two places"),
-        (HEADER + "\t0\t9\t7\t1\n", "'' is no chromosome"),
-        (HEADER + "10\t0\t9\t7\t1\n" + GOOD + "10\t9\t18\t7\t1\n", "the rows of '10' are in two"),
-        (HEADER + GOOD + "\n" + GOOD, "row 3: 1 columns instead of 5"),
-    ],
-)
+@pytest.mark.parametrize(("text", "problem"), [
+    ("Chr\tStart\tA\n", "is no counts table: its columns are chrom, start, end and samples"),
+    (HEADER, "there are no regions"),
+    (HEADER + GOOD + "1\t20\t30\t7\n", "row 3: 4 columns instead of 5"),
+    (HEADER + GOOD + "1\t20\t30\t7\t1.5\n", "row 3, column 5: '1.5' is no whole number"),
+    (HEADER + f"1\t{'9' * 5000}\t10\t1\t1\n", "row 1: is no bin as wide as the first one"),
+    (HEADER + "1\tx\t10\t1\t1\n", "row 1, column 2: 'x' is no whole number"),
+    (HEADER + GOOD + "1\t25\t35\t7\t1\n", "row 3: is no bin as wide as the first one"),
+    (HEADER + GOOD + "1\t10\t20\t7\t1\n", "row 3: is no bin as wide as the first one"),
+    (HEADER + GOOD + "2\t0\t9\t7\t1\n" + GOOD, "the rows of '1' are in two places"),
+    (HEADER + "\t0\t9\t7\t1\n", "'' is no chromosome"),
+    (HEADER + "10\t0\t9\t7\t1\n" + GOOD + "10\t9\t18\t7\t1\n", "the rows of '10' are in two"),
+    (HEADER + GOOD + "\n" + GOOD, "row 3: 1 columns instead of 5"),
+])  # fmt: skip
 @pytest.mark.parametrize("block", [1 << 20, 12])
 def test_read_bin_sums__names_the_line_that_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, problem: str, block: int
@@ -121,9 +118,7 @@ def test_tables__are_refused_before_they_are_read_where_memory_is_short(
         read(str(path))
 
 
-def test_sums__that_do_not_fit_are_refused_while_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sums__that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "m.txt"
     path.write_text(HEADER + GOOD)
     monkeypatch.setattr(bin_sums, "free_bytes", lambda _: 7)

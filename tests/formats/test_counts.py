@@ -173,47 +173,38 @@ HEADER = "chrom\tstart\tend\ta\tb\n"
 NO_TABLE = "is no counts table: its columns are chrom, start, end and samples"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", f"{NO_TABLE}, and it begins"),
-        ("x\ty\n1\t2\n", "is no counts table"),
-        (
-            "chrom,start,end,a\n",
-            f"{NO_TABLE}, not 'chrom,start,end,a'; `tr ',' '\\t' < FILE` separates them by tabs",
-        ),
-        ("chrom\tstart\tend\nc\t0\t5\n", "there are no samples"),
-        ("chrom\tstart\tend\ta\ta\nc\t0\t5\t1\t1\n", "column 5: the sample 'a' is listed twice"),
-        ("chrom\tstart\tend\ta\t\nc\t0\t5\t1\t1\n", "column 5: has no name"),
-        (HEADER, "there are no regions"),
-        (HEADER + "c\t0\t5\t1\t2\nc\t5\t9\t1\t-2\n", "row 2, column b: -2 is no count"),
-        (HEADER + "c\t0\t5\t1\t2\nc\t5\t9\tNaN\t2\n", "row 2, column a: nan is no count"),
-        (HEADER + "c\t0\t5\tinf\t2\n", "row 1, column a: inf is no count"),
-        (HEADER + "c\t0\t5\t1\t2\nc\t5\t9\t1\tmany\n", "row 2, column b: 'many' is no number"),
-        (HEADER + "c\t0\t5\t1\t\n", "row 1, column b: '' is no number"),
-        (HEADER + "c\t0\t5\tNA\t1\n", "row 1, column a: 'NA' is no number"),
-        (HEADER + "c\t0\t5.5\t1\t1\n", "row 1, column end: '5.5' is no whole number"),
-        (HEADER + "c\t0\t5\t1\t1\n\nc\t5\t9\t1\n", "row 2: 4 columns instead of 5"),
-        (HEADER + "c\t0\t5\t1\t1\nc\t9\t9\t1\t1\n", "row 2: 9 to 9 is no region"),
-        (HEADER + "c\t-1\t9\t1\t1\n", "row 1: -1 to 9 is no region"),
-        (HEADER + "c\t0\t1099511627776\t1\t1\n", "row 1: 0 to 1099511627776 is no region"),
-        (HEADER + "c\t0\t5\t1\t1_0\n", "row 1, column b: '1_0' is no number"),
-        (HEADER + "c\t+1\t5\t1\t1\n", "row 1, column start: '+1' is no whole number"),
-        (HEADER + "c\t0\t5\t1\t5\nc\t1_0\t50\t1\t1\n", "row 2, column start: '1_0' is no whole"),
-        (
-            HEADER + "c\t9223372036854775808\t5\t1\t1\n",
-            "row 1, column start: '9223372036854775808'",
-        ),
-        (HEADER + "c\t0\t5\t1\t1\n\t\t\t\t\n", "row 2, column start: '' is no whole number"),
-        (
-            HEADER + "c\t0\t5\t1\t1\n\t5\t9\t1\t1\n",
-            "row 2, column chrom: the chromosome has no name",
-        ),
-        (HEADER + "c\t0\t5\t1\t1\nc\0\t5\t9\t1\t1\n", "row 2, column chrom: 'c\\x00' is no"),
-        ("chrom\tstart\tend\ta\0\nc\t0\t5\t1\n", "column 4: 'a\\x00' is no name of a sample"),
-        (HEADER + "c\t0\t5\t1\t1e308\n", "row 1, column b: 1e+308 is no count: counts are below"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("", f"{NO_TABLE}, and it begins"),
+    ("x\ty\n1\t2\n", "is no counts table"),
+    (
+        "chrom,start,end,a\n",
+        f"{NO_TABLE}, not 'chrom,start,end,a'; `tr ',' '\\t' < FILE` separates them by tabs",
+    ),
+    ("chrom\tstart\tend\nc\t0\t5\n", "there are no samples"),
+    ("chrom\tstart\tend\ta\ta\nc\t0\t5\t1\t1\n", "column 5: the sample 'a' is listed twice"),
+    ("chrom\tstart\tend\ta\t\nc\t0\t5\t1\t1\n", "column 5: has no name"),
+    (HEADER, "there are no regions"),
+    (HEADER + "c\t0\t5\t1\t2\nc\t5\t9\t1\t-2\n", "row 2, column b: -2 is no count"),
+    (HEADER + "c\t0\t5\t1\t2\nc\t5\t9\tNaN\t2\n", "row 2, column a: nan is no count"),
+    (HEADER + "c\t0\t5\tinf\t2\n", "row 1, column a: inf is no count"),
+    (HEADER + "c\t0\t5\t1\t2\nc\t5\t9\t1\tmany\n", "row 2, column b: 'many' is no number"),
+    (HEADER + "c\t0\t5\t1\t\n", "row 1, column b: '' is no number"),
+    (HEADER + "c\t0\t5\tNA\t1\n", "row 1, column a: 'NA' is no number"),
+    (HEADER + "c\t0\t5.5\t1\t1\n", "row 1, column end: '5.5' is no whole number"),
+    (HEADER + "c\t0\t5\t1\t1\n\nc\t5\t9\t1\n", "row 2: 4 columns instead of 5"),
+    (HEADER + "c\t0\t5\t1\t1\nc\t9\t9\t1\t1\n", "row 2: 9 to 9 is no region"),
+    (HEADER + "c\t-1\t9\t1\t1\n", "row 1: -1 to 9 is no region"),
+    (HEADER + "c\t0\t1099511627776\t1\t1\n", "row 1: 0 to 1099511627776 is no region"),
+    (HEADER + "c\t0\t5\t1\t1_0\n", "row 1, column b: '1_0' is no number"),
+    (HEADER + "c\t+1\t5\t1\t1\n", "row 1, column start: '+1' is no whole number"),
+    (HEADER + "c\t0\t5\t1\t5\nc\t1_0\t50\t1\t1\n", "row 2, column start: '1_0' is no whole"),
+    (HEADER + "c\t9223372036854775808\t5\t1\t1\n", "row 1, column start: '9223372036854775808'"),
+    (HEADER + "c\t0\t5\t1\t1\n\t\t\t\t\n", "row 2, column start: '' is no whole number"),
+    (HEADER + "c\t0\t5\t1\t1\n\t5\t9\t1\t1\n", "row 2, column chrom: the chromosome has no name"),
+    (HEADER + "c\t0\t5\t1\t1\nc\0\t5\t9\t1\t1\n", "row 2, column chrom: 'c\\x00' is no"),
+    ("chrom\tstart\tend\ta\0\nc\t0\t5\t1\n", "column 4: 'a\\x00' is no name of a sample"),
+    (HEADER + "c\t0\t5\t1\t1e308\n", "row 1, column b: 1e+308 is no count: counts are below"),
+])  # fmt: skip
 def test_text__what_is_wrong_is_named(store: Store, text: str, message: str) -> None:
     path = store(text)
     with pytest.raises(InputError) as caught:
@@ -237,9 +228,7 @@ VALUES = [
 
 @pytest.mark.parametrize("column", ["start", "a"])
 @pytest.mark.parametrize("value", VALUES)
-def test_text__no_value_is_refused_in_the_words_of_a_library(
-    store: Store, value: str, column: str
-) -> None:
+def test_text__is_refused_in_words_of_our_own(store: Store, value: str, column: str) -> None:
     fields = ["c", "0", "5", "1", "1"]
     fields[{"start": 1, "a": 3}[column]] = value
     said = problem(store(HEADER + "c\t0\t5\t1\t1\n" + "\t".join(fields) + "\n"))
@@ -255,24 +244,19 @@ def test_text__rows_are_counted_through_all_batches(tmp_path: Path) -> None:
         read_counts(str(path))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"a": pa.array([1, None])}, "row 2, column a: nan is no count"),
-        ({"a": pa.array([1, -3], pa.int32())}, "row 2, column a: -3 is no count"),
-        ({"a": ["1", "2"]}, "column a: it cannot hold string"),
-        ({"start": [0.5, 9.0]}, "column start: it cannot hold double"),
-        ({"chrom": [1, 2]}, "column chrom: it cannot hold int64"),
-        ({"chrom": ["c", None]}, "row 2, column chrom: is missing"),
-        ({"start": [None, 5], "chrom": ["c", None]}, "row 1, column start: is missing"),
-        ({"end": pa.array([5, None], pa.int32())}, "row 2, column end: is missing"),
-        ({"chrom": ["c", ""]}, "row 2, column chrom: the chromosome has no name"),
-        ({"chrom": ["c", "d\0"]}, r"row 2, column chrom: 'd\\x00' is no chromosome"),
-    ],
-)
-def test_parquet__what_is_wrong_is_named(
-    tmp_path: Path, changes: dict[str, Any], message: str
-) -> None:
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"a": pa.array([1, None])}, "row 2, column a: nan is no count"),
+    ({"a": pa.array([1, -3], pa.int32())}, "row 2, column a: -3 is no count"),
+    ({"a": ["1", "2"]}, "column a: it cannot hold string"),
+    ({"start": [0.5, 9.0]}, "column start: it cannot hold double"),
+    ({"chrom": [1, 2]}, "column chrom: it cannot hold int64"),
+    ({"chrom": ["c", None]}, "row 2, column chrom: is missing"),
+    ({"start": [None, 5], "chrom": ["c", None]}, "row 1, column start: is missing"),
+    ({"end": pa.array([5, None], pa.int32())}, "row 2, column end: is missing"),
+    ({"chrom": ["c", ""]}, "row 2, column chrom: the chromosome has no name"),
+    ({"chrom": ["c", "d\0"]}, r"row 2, column chrom: 'd\\x00' is no chromosome"),
+])  # fmt: skip
+def test_parquet__what_is_wrong(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     path = str(tmp_path / "a.parquet")
     columns = {"chrom": ["c", "c"], "start": [0, 5], "end": [5, 9], "a": [1, 2]}
     pq.write_table(pa.table(columns | changes), path)
@@ -296,9 +280,7 @@ def six_rows(folder: Path, counts: Any, group: int) -> str:
 
 @pytest.mark.parametrize("group", [1, 2, 4, 6])
 @pytest.mark.parametrize("case", COUNTS_OF_SIX)
-def test_parquet__row_groups_of_any_size_are_one_table(
-    tmp_path: Path, case: str, group: int
-) -> None:
+def test_parquet__row_groups_of_any_size(tmp_path: Path, case: str, group: int) -> None:
     counts, kind = COUNTS_OF_SIX[case]
     found = read_counts(six_rows(tmp_path, counts, group))
     assert (found.regions.names, found.notes) == (("b", "a", "c"), ())
@@ -309,14 +291,11 @@ def test_parquet__row_groups_of_any_size_are_one_table(
 
 
 @pytest.mark.parametrize("group", [1, 2, 6])
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        ([1, 2, -3, 4, -5, 6], "row 3, column x: -3 is"),
-        (pa.array([1, 2, 3, 4, -5, None]), "row 5, column x: -5 is"),
-        ([1.5, 2.0, 3.0, float("nan"), -5.0, 6.0], "row 4, column x: nan is"),
-    ],
-)
+@pytest.mark.parametrize(("counts", "message"), [
+    ([1, 2, -3, 4, -5, 6], "row 3, column x: -3 is"),
+    (pa.array([1, 2, 3, 4, -5, None]), "row 5, column x: -5 is"),
+    ([1.5, 2.0, 3.0, float("nan"), -5.0, 6.0], "row 4, column x: nan is"),
+])  # fmt: skip
 def test_parquet__the_first_wrong_row_is_told_whichever_is_found_first(
     tmp_path: Path, counts: Any, message: str, group: int
 ) -> None:
@@ -420,9 +399,7 @@ def test_parquet__that_does_not_fit_the_memory_is_not_called_damaged(
 
 
 @pytest.mark.parametrize(("names", "numbers"), [([], [0, 0]), (["a"], [0, 1]), (["a"], [-1, 0])])
-def test_parquet__whose_chromosomes_have_no_names_is_refused(
-    names: list[str], numbers: list[int]
-) -> None:
+def test_parquet__of_chromosomes_without_names(names: list[str], numbers: list[int]) -> None:
     """Arrow reads such a dictionary, of a file that is damaged, without looking at it."""
     indices = pa.array(numbers, pa.int32())
     chrom = pa.DictionaryArray.from_arrays(indices, pa.array(names, pa.string()), safe=False)

@@ -2,7 +2,6 @@
 
 import gzip
 import threading
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from support.stored import (
     READS,
     STORED,
     TRUNCATED,
+    Store,
     bgzf,
     content,
     inspect_source,
@@ -34,13 +34,10 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH", 3_000)
 
 
-# ---- blocks: good data ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("size", [1, 4096, len(READS) - 1, len(READS), len(READS) + 1])
 @pytest.mark.parametrize("compression", STORED)
 def test_blocks__are_full_but_for_the_last_and_fresh(
-    store: Callable[..., str], compression: str, size: int
+    store: Store, compression: str, size: int
 ) -> None:
     got = list(inspect_source(store(STORED[compression])).blocks(size))
     assert b"".join(block.tobytes() for block in got) == READS
@@ -75,7 +72,7 @@ LEGAL = {
 
 
 @pytest.mark.parametrize("stored", LEGAL.values(), ids=list(LEGAL))
-def test_blocks__read_every_legal_form(store: Callable[..., str], stored: bytes) -> None:
+def test_blocks__read_every_legal_form(store: Store, stored: bytes) -> None:
     assert content(store(stored)) == READS
 
 
@@ -84,7 +81,7 @@ def windowed(log: int) -> bytes:
     return compressor.compress(READS, compressor.FLUSH_BLOCK) + compressor.flush()
 
 
-def test_blocks__read_zstd_with_the_longest_window(store: Callable[..., str]) -> None:
+def test_blocks__read_zstd_with_the_longest_window(store: Store) -> None:
     assert content(store(windowed(29))) == READS
 
 
@@ -93,19 +90,14 @@ def test_blocks__read_zstd_with_the_longest_window(store: Callable[..., str]) ->
     [windowed(30), ZSTD_MAGIC + b"\xe0" + (3 << 30).to_bytes(8, "little") + bytes(20)],
     ids=["1 GiB", "one segment"],
 )
-def test_blocks__refuse_a_zstd_window_that_is_too_large(
-    store: Callable[..., str], stored: bytes
-) -> None:
+def test_blocks__refuse_a_zstd_window_that_is_too_large(store: Store, stored: bytes) -> None:
     with pytest.raises(InputError, match="its zstd window has more than 536,870,912 bytes"):
         content(store(stored))
 
 
-def test_blocks__refuse_a_size_of_nothing(store: Callable[..., str]) -> None:
+def test_blocks__refuse_a_size_of_nothing(store: Store) -> None:
     with pytest.raises(ValueError, match=r"blocks of 0 bytes"):
         next(inspect_source(store(READS)).blocks(0))
-
-
-# ---- blocks: damaged data ---------------------------------------------------------------------
 
 
 # Beside what is cut anywhere, see below.
@@ -122,9 +114,7 @@ TRUNCATED_DATA = {
 
 @pytest.mark.parametrize("stored", TRUNCATED_DATA.values(), ids=list(TRUNCATED_DATA))
 @pytest.mark.parametrize("size", [1000, 1 << 20])
-def test_blocks__say_that_the_file_is_truncated(
-    store: Callable[..., str], stored: bytes, size: int
-) -> None:
+def test_blocks__say_that_the_file_is_truncated(store: Store, stored: bytes, size: int) -> None:
     with pytest.raises(InputError, match=rf"reads: (gzip|zstd) {TRUNCATED}"):
         content(store(stored), size)
 
@@ -144,33 +134,28 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("stored", DAMAGED.values(), ids=list(DAMAGED))
-def test_blocks__say_that_the_data_is_corrupt(store: Callable[..., str], stored: bytes) -> None:
+def test_blocks__say_that_the_data_is_corrupt(store: Store, stored: bytes) -> None:
     with pytest.raises(InputError, match=r"reads: (gzip|zstd) data is corrupt: \w"):
         content(store(stored))
 
 
-@pytest.mark.parametrize(
-    ("stored", "kind"),
-    [
-        (gzip.compress(READS) + READS, "gzip"),
-        (gzip.compress(READS) + bytes(9) + READS, "gzip"),
-        (gzip.compress(READS) + b"garbage", "gzip"),
-        (gzip.compress(READS) + b"\n", "gzip"),
-        (bgzf(READS) + b"garbage", "gzip"),
-        (bgzf(READS) + bytes(50) + b"garbage", "gzip"),
-        (bgzf(READS) + READS, "gzip"),
-        (zstd.compress(READS) + READS, "zstd"),
-        (zstd.compress(READS) + bytes(9), "zstd"),
-    ],
-)
-def test_blocks__say_that_something_else_follows(
-    store: Callable[..., str], stored: bytes, kind: str
-) -> None:
+@pytest.mark.parametrize(("stored", "kind"), [
+    (gzip.compress(READS) + READS, "gzip"),
+    (gzip.compress(READS) + bytes(9) + READS, "gzip"),
+    (gzip.compress(READS) + b"garbage", "gzip"),
+    (gzip.compress(READS) + b"\n", "gzip"),
+    (bgzf(READS) + b"garbage", "gzip"),
+    (bgzf(READS) + bytes(50) + b"garbage", "gzip"),
+    (bgzf(READS) + READS, "gzip"),
+    (zstd.compress(READS) + READS, "zstd"),
+    (zstd.compress(READS) + bytes(9), "zstd"),
+])  # fmt: skip
+def test_blocks__say_that_something_else_follows(store: Store, stored: bytes, kind: str) -> None:
     with pytest.raises(InputError, match=f"something that is not {kind} follows the {kind} data"):
         content(store(stored))
 
 
-def test_bgzf__cut_where_its_end_begins_like_a_size_is_truncated(store: Callable[..., str]) -> None:
+def test_bgzf__cut_where_its_end_begins_like_a_size_is_truncated(store: Store) -> None:
     stored = bgzf(b"@r\nA")  # 4 bytes, as the flags of the next header say
     for stop in range(len(stored) - len(decompress.BGZF_END) + 1, len(stored)):
         with pytest.raises(InputError, match=TRUNCATED):
@@ -181,7 +166,7 @@ def test_bgzf__cut_where_its_end_begins_like_a_size_is_truncated(store: Callable
 @examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_blocks__never_end_early_without_an_error(
-    store: Callable[..., str], compression: str, data: st.DataObject
+    store: Store, compression: str, data: st.DataObject
 ) -> None:
     """Cut anywhere; only where whole members remain can nobody see it, except with BGZF."""
     reads = READS[: data.draw(st.integers(1, len(READS)))]
@@ -206,7 +191,7 @@ def test_blocks__never_end_early_without_an_error(
 @examples(200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_blocks__never_give_other_data_without_an_error(
-    store: Callable[..., str], compression: str, data: st.DataObject
+    store: Store, compression: str, data: st.DataObject
 ) -> None:
     """Any byte changed. Some header bytes say nothing about the data, so equal data is right."""
     stored = bytearray(STORED[compression])
@@ -220,7 +205,7 @@ def test_blocks__never_give_other_data_without_an_error(
     assert got == READS
 
 
-def test_threads_of_bgzf__are_gone_when_the_content_is(store: Callable[..., str]) -> None:
+def test_threads_of_bgzf__are_gone_when_the_content_is(store: Store) -> None:
     before = set(threading.enumerate())
     assert content(store(bgzf(READS))) == READS
     for thread in set(threading.enumerate()) - before:

@@ -78,9 +78,6 @@ def joined(text: bytes, cuts: list[int], overlap: int, block: int) -> list[Recor
     return found
 
 
-# ---- wherever it is cut -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("text", [*FASTA.values(), LONG], ids=[*FASTA, "long headers"])
 def test_pieces__of_two_spans_and_of_tiny_ones_are_the_records_of_the_whole(text: bytes) -> None:
     borders = [[border] for border in range(len(text) + 1)]
@@ -113,9 +110,7 @@ def test_pieces__of_more_records_than_a_table_holds(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("size", range(1, 30))
-def test_pieces__of_a_header_longer_than_what_is_looked_back(
-    monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
+def test_pieces__of_a_header_of_any_length(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """The span before knows where it ends: read again from there, all records are right."""
     monkeypatch.setattr(fasta, "LOOK_BACK", 8)
     reached = 0
@@ -149,9 +144,6 @@ def test_pieces__of_a_name_that_is_refused() -> None:
                 found = read(file, text, 0, len(text), block=block)
                 assert rows_of(file, found) == [(b"r1", b"AC", None)]
                 assert f"at byte 7: the name has {problem}" in str(found.error)
-
-
-# ---- what is wrong ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("blank", [b"", b"\n", b"\r\n\n"])

@@ -74,9 +74,7 @@ def begins_of(text: bytes) -> list[int]:
 
 @examples(300)
 @given(texts("fastq"), st.integers(1, 90), st.data())
-def test_read__gives_all_records_that_begin_before_the_border(
-    text: bytes, block: int, data: st.DataObject
-) -> None:
+def test_read__gives_all_before_the_border(text: bytes, block: int, data: st.DataObject) -> None:
     begin = data.draw(st.sampled_from(begins_of(text)))
     border = data.draw(st.integers(begin + 1, len(text)))
     assert read(text, begin, border, block) == parsed(text, begin, border)
@@ -96,9 +94,7 @@ def test_read__of_more_records_than_a_table_holds(monkeypatch: pytest.MonkeyPatc
     assert (len(found.table), found.letters.tobytes()) == (count, count * b"AC")
 
 
-def test_read__of_records_longer_than_blocks_and_than_the_room_for_letters(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_read__of_records_longer_than_blocks_and_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fastq, "LAST_RECORD_BYTES", 2)
     long = b"@long\n" + 500 * b"ACGT\n" + b"+\n" + 250 * b"IIIIIII5\n"
     text = b"@a\nA\n+\nI\n" + long + b"@b\nC\n+\nI\n"

@@ -45,19 +45,16 @@ def test_content__is_that_of_the_letters(
         assert share == pytest.approx(wanted, nan_ok=True)
 
 
-@pytest.mark.parametrize(
-    ("text", "rename", "problem"),
-    [
-        ("ACGT\n", False, "is no FASTA: begins with 'ACGT'"),
-        ("\n", False, "is empty"),
-        (">chr1\nACGT\n", False, "chr1 has 4 bases, and 8 in the data: is it of another genome?"),
-        (">chr2\nACGT\n", True, "has no sequence chr1 (it has chr2): is it of another genome?"),
-        (">1\nACGTACGT\n", False, "no sequence chr1 (it has 1): rename auto takes names as the"),
-        (">1\nACGTACGTA\n", True, "chr1 has 9 bases, and 8 in the data: is it of another genome?"),
-        (">chr1\nACGT\n>x\nA\n", True, "chr1 has 4 bases, and regions reach to 6: is it of"),
-        (">1\nACGTACGT\n", True, ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "rename", "problem"), [
+    ("ACGT\n", False, "is no FASTA: begins with 'ACGT'"),
+    ("\n", False, "is empty"),
+    (">chr1\nACGT\n", False, "chr1 has 4 bases, and 8 in the data: is it of another genome?"),
+    (">chr2\nACGT\n", True, "has no sequence chr1 (it has chr2): is it of another genome?"),
+    (">1\nACGTACGT\n", False, "no sequence chr1 (it has 1): rename auto takes names as the"),
+    (">1\nACGTACGTA\n", True, "chr1 has 9 bases, and 8 in the data: is it of another genome?"),
+    (">chr1\nACGT\n>x\nA\n", True, "chr1 has 4 bases, and regions reach to 6: is it of"),
+    (">1\nACGTACGT\n", True, ""),
+])  # fmt: skip
 def test_sequences__that_do_not_fit(tmp_path: Path, text: str, rename: bool, problem: str) -> None:
     (path := tmp_path / "x.fa").write_text(text)
     regions = Regions.of([("chr1", 2, 6)])

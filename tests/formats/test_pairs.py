@@ -75,9 +75,6 @@ def write(tmp_path: Path) -> Callable[..., list[str]]:
     return write
 
 
-# ---- both mates of each read --------------------------------------------------------------------
-
-
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -116,9 +113,7 @@ def test_rows__are_those_of_the_reads_one_by_one(
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
-def test_mates__of_one_name_are_found_by_their_place(
-    write: Callable[..., list[str]], chunk: int
-) -> None:
+def test_mates__of_one_name_are_found(write: Callable[..., list[str]], chunk: int) -> None:
     """No guess is right where all reads have one name, and mates lie far from each other."""
     one, two = mates(40, "r", (3, 60))
     assert scanned(write(text_of(one), text_of(two)), max_chunk_bytes=chunk) == expected(
@@ -156,9 +151,7 @@ def test_alignments__with_mates_in_turns_are_pairs(tmp_path: Path) -> None:
     assert scanned(files, pairs="interleaved", max_chunk_bytes=200) == expected(reads + reads)
 
 
-def test_run__is_resumed_in_the_middle_of_a_pair(
-    write: Callable[..., list[str]], tmp_path: Path
-) -> None:
+def test_run__is_resumed_within_a_pair(write: Callable[..., list[str]], tmp_path: Path) -> None:
     files = write(*(text_of(reads) for reads in mates(40)))
     options: dict[str, Any] = {"gpus": "none", "max_chunk_bytes": 150}
     whole = multigpu.scan(files, SIGNATURES, **options).to_table()
@@ -172,9 +165,7 @@ def test_run__is_resumed_in_the_middle_of_a_pair(
     assert again._job.stats.resumed >= 5
 
 
-def test_sam__has_one_name_and_the_flags_of_mates(
-    write: Callable[..., list[str]], tmp_path: Path
-) -> None:
+def test_sam__has_flags_of_mates(write: Callable[..., list[str]], tmp_path: Path) -> None:
     from click.testing import CliRunner
 
     from multigpu.cli import cli
@@ -253,23 +244,17 @@ def test_turns__that_are_wrong_are_named(
 # ---- which files are pairs ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("names", "found"),
-    [
-        (["a_R1.fq", "a_R2.fq"], ["a_R1.fq and a_R2.fq"]),
-        (["R1.fq.gz", "R2.fq.gz"], ["R1.fq.gz and R2.fq.gz"]),
-        (["a_2.fq", "x.fq", "a_1.fq"], ["x.fq", "a_1.fq and a_2.fq"]),
-        (["a.1.fastq", "a.2.fastq"], ["a.1.fastq and a.2.fastq"]),
-        (
-            ["a_R1_001.fq", "b_R1_001.fq", "a_R2_001.fq"],
-            ["a_R1_001.fq and a_R2_001.fq", "b_R1_001.fq"],
-        ),
-        (["a_1.fq", "a_2.fq.gz"], ["a_1.fq", "a_2.fq.gz"]),
-        (["a_1.fq", "a_3.fq"], ["a_1.fq", "a_3.fq"]),
-        (["lib_1_R1.fq", "lib_2_R1.fq"], ["lib_1_R1.fq", "lib_2_R1.fq"]),
-        (["a1.fq", "a2.fq"], ["a1.fq", "a2.fq"]),
-    ],
-)
+@pytest.mark.parametrize(("names", "found"), [
+    (["a_R1.fq", "a_R2.fq"], ["a_R1.fq and a_R2.fq"]),
+    (["R1.fq.gz", "R2.fq.gz"], ["R1.fq.gz and R2.fq.gz"]),
+    (["a_2.fq", "x.fq", "a_1.fq"], ["x.fq", "a_1.fq and a_2.fq"]),
+    (["a.1.fastq", "a.2.fastq"], ["a.1.fastq and a.2.fastq"]),
+    (["a_R1_001.fq", "b_R1_001.fq", "a_R2_001.fq"], ["a_R1_001.fq and a_R2_001.fq", "b_R1_001.fq"]),
+    (["a_1.fq", "a_2.fq.gz"], ["a_1.fq", "a_2.fq.gz"]),
+    (["a_1.fq", "a_3.fq"], ["a_1.fq", "a_3.fq"]),
+    (["lib_1_R1.fq", "lib_2_R1.fq"], ["lib_1_R1.fq", "lib_2_R1.fq"]),
+    (["a1.fq", "a2.fq"], ["a1.fq", "a2.fq"]),
+])  # fmt: skip
 def test_auto__pairs_files_by_their_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], found: list[str]
 ) -> None:
@@ -281,16 +266,13 @@ def test_auto__pairs_files_by_their_names(
     assert len(notes) == any(isinstance(source, PairedSource) for source in sources)
 
 
-@pytest.mark.parametrize(
-    ("names", "titles", "paired"),
-    [
-        ("lib_1.fq lib_2.fq", "x y", False),  # libraries
-        ("lib_1.fq lib_2.fq", "x x", True),
-        ("lib_1.fq lib_2.fq", "x/1 y/2", True),  # the run says what is wrong
-        ("lib_1.fq lib_2.fq", "x/1 x/1", False),
-        ("lib_R1.fq lib_R2.fq", "x y", True),
-    ],
-)
+@pytest.mark.parametrize(("names", "titles", "paired"), [
+    ("lib_1.fq lib_2.fq", "x y", False),  # libraries
+    ("lib_1.fq lib_2.fq", "x x", True),
+    ("lib_1.fq lib_2.fq", "x/1 y/2", True),  # the run says what is wrong
+    ("lib_1.fq lib_2.fq", "x/1 x/1", False),
+    ("lib_R1.fq lib_R2.fq", "x y", True),
+])  # fmt: skip
 def test_auto__looks_at_the_first_records_where_names_may_mean_others(
     tmp_path: Path, names: str, titles: str, paired: bool
 ) -> None:

@@ -1,13 +1,14 @@
 """The text of whole records, however a source is cut."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.bgzf_data import bgzf
 from support.scanned import LAYOUTS, fasta_of, fastq
+from support.stored import Store
 
 from multigpu.formats.sequences.pairs import PairedSource
 from multigpu.formats.sequences.pieces import TextInMemory
@@ -39,7 +40,7 @@ def room(size: int) -> NDArray[np.uint8]:
 @pytest.mark.parametrize("layout", TEXTS)
 @pytest.mark.parametrize("pair", [False, True])
 def test_text_of_records__does_not_depend_on_how_a_file_is_cut(
-    store: Callable[..., str], layout: str, pair: bool
+    store: Store, layout: str, pair: bool
 ) -> None:
     text = TEXTS[layout]
     source = inspect_source(store(text), SEQUENCES)
@@ -53,7 +54,7 @@ def test_text_of_records__does_not_depend_on_how_a_file_is_cut(
         assert texts_of(source, [FileSpan(0, 0, 0, len(text), exact=True)]) == found
 
 
-def test_memory__of_a_span_is_given_to_one_other(store: Callable[..., str]) -> None:
+def test_memory__of_a_span_is_given_to_one_other(store: Store) -> None:
     sources = [inspect_source(store(bgzf(fastq())), SEQUENCES)]
     files = [inspect_source(store(fastq(), name), SEQUENCES) for name in ("one", "two")]
     sources.append(PairedSource(*files))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from support.examples import examples
-from support.stored import READS, bgzf, inspect_source
+from support.stored import READS, Store, bgzf, inspect_source
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences import streams
@@ -21,7 +21,6 @@ from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END
 from multigpu.kernels.device.buffers import Buffers
 
-Store = Callable[..., str]
 WRAPPED = b"".join(
     b"@@r%d x\n%b\n%b\n+\n%b\n%b\n\n" % (n, b"ACGTAGATT", b"TTACG", b"@IIIIIIII", b"@@III")
     for n in range(150)

@@ -114,9 +114,6 @@ any_text = st.one_of(
 )
 
 
-# ---- the whole --------------------------------------------------------------------------------
-
-
 def test_plain_parser__reads_what_anybody_would_read() -> None:
     assert whole(FASTQ["wrapped, crlf"], "fastq") == [
         (b"r1", b"ACGTA", b"IIIII"),
@@ -145,9 +142,7 @@ def test_parse__of_a_damaged_text_stops_where_the_plain_parser_does(
     assert (parsed.stop, parsed.fault is not Fault.NONE) == (plain.stop, plain.bad)
 
 
-def test_parse__of_more_records_than_the_first_table_holds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_parse__of_more_records_than_the_first_table_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (fasta, fastq):
         monkeypatch.setattr(module, "ROWS", 16)
     for layout, record in (("fastq", b"@r%d\nAC\n+\nII\n"), ("fasta", b">r%d\nAC\n")):
@@ -155,9 +150,6 @@ def test_parse__of_more_records_than_the_first_table_holds(
         raw = array(b"".join(record % number for number in range(count)))
         parsed = parse(raw, layout)
         assert [name for name, _, _ in slices(raw, parsed)] == [b"r%d" % n for n in range(count)]
-
-
-# ---- every border -----------------------------------------------------------------------------
 
 
 @examples(300)
@@ -178,41 +170,34 @@ def test_parse__of_a_stream_in_blocks_of_any_size_gives_every_record_once(
     assert found + slices(left, parsed) == whole(text, layout)
 
 
-# ---- every fault ------------------------------------------------------------------------------
-
 GOOD = b"@r1\nACGT\n+\nIIII\n"
 AT = len(GOOD)
 
 
-@pytest.mark.parametrize(
-    ("text", "fault", "qualities"),
-    [
-        (b"+\nII\n", Fault.NO_HEADER, 0),
-        (b"@r2\nAC\nGT\n@r3\nA\n+\nI\n", Fault.NO_PLUS, 0),
-        (b"@r2\n@r3\nA\n+\nI\n", Fault.NO_PLUS, 0),
-        (b"@r2\nAC\n+\n", Fault.LENGTHS, 0),
-        (b"@r2\nAC\r\n+\r\nI\r\n", Fault.LENGTHS, 1),
-        (b"@r2\nAC\nGT\n+\nIII\nIIII\n", Fault.LENGTHS, 7),
-        (b"@r2\nAC\nGT\n+\nIII\n", Fault.LENGTHS, 3),
-        (b"@r2\nACG\n+\nI\rI\n", Fault.QUALITY, 0),
-        (b"@r2\nAC\nGT\n+\nII\nI\x1f\n", Fault.QUALITY, 0),
-        (b"@r2\nACGT\n+\nI\n@r3\nAA\n+\nI\n", Fault.LENGTHS, 1),
-        (b"@r2\nACGT\n+\nI\nI\n\nI I\n", Fault.LENGTHS, 1),
-        (b"@r2 x\nAC\n+r3 x\nII\n", Fault.OTHER_NAME, 0),
-        (b"@r2\nAC\n+r22\nII\n", Fault.OTHER_NAME, 0),
-        (b"@r2\nAC\n+r\r\nII\n", Fault.OTHER_NAME, 0),
-        (b"@\nAC\n+r2\nI\n", Fault.OTHER_NAME, 0),
-        (b"@r2\x1b[1m\nAC\n+\nII\n", Fault.NAME, 0),
-        (b"@r2\xc2\x9b\nAC\n+\nII\n", Fault.NAME, 0),
-        (b"@" + LONGEST_NAME * b"r" + b"r\nAC\n+\nII\n", Fault.NAME, 0),
-        (b"@r2\nAC\n+\nI", Fault.INCOMPLETE, 0),
-        (b"@r2\nAC\n+", Fault.INCOMPLETE, 0),
-        (b"@", Fault.INCOMPLETE, 0),
-    ],
-)
-def test_fault__stops_at_its_record_and_keeps_those_before(
-    text: bytes, fault: Fault, qualities: int
-) -> None:
+@pytest.mark.parametrize(("text", "fault", "qualities"), [
+    (b"+\nII\n", Fault.NO_HEADER, 0),
+    (b"@r2\nAC\nGT\n@r3\nA\n+\nI\n", Fault.NO_PLUS, 0),
+    (b"@r2\n@r3\nA\n+\nI\n", Fault.NO_PLUS, 0),
+    (b"@r2\nAC\n+\n", Fault.LENGTHS, 0),
+    (b"@r2\nAC\r\n+\r\nI\r\n", Fault.LENGTHS, 1),
+    (b"@r2\nAC\nGT\n+\nIII\nIIII\n", Fault.LENGTHS, 7),
+    (b"@r2\nAC\nGT\n+\nIII\n", Fault.LENGTHS, 3),
+    (b"@r2\nACG\n+\nI\rI\n", Fault.QUALITY, 0),
+    (b"@r2\nAC\nGT\n+\nII\nI\x1f\n", Fault.QUALITY, 0),
+    (b"@r2\nACGT\n+\nI\n@r3\nAA\n+\nI\n", Fault.LENGTHS, 1),
+    (b"@r2\nACGT\n+\nI\nI\n\nI I\n", Fault.LENGTHS, 1),
+    (b"@r2 x\nAC\n+r3 x\nII\n", Fault.OTHER_NAME, 0),
+    (b"@r2\nAC\n+r22\nII\n", Fault.OTHER_NAME, 0),
+    (b"@r2\nAC\n+r\r\nII\n", Fault.OTHER_NAME, 0),
+    (b"@\nAC\n+r2\nI\n", Fault.OTHER_NAME, 0),
+    (b"@r2\x1b[1m\nAC\n+\nII\n", Fault.NAME, 0),
+    (b"@r2\xc2\x9b\nAC\n+\nII\n", Fault.NAME, 0),
+    (b"@" + LONGEST_NAME * b"r" + b"r\nAC\n+\nII\n", Fault.NAME, 0),
+    (b"@r2\nAC\n+\nI", Fault.INCOMPLETE, 0),
+    (b"@r2\nAC\n+", Fault.INCOMPLETE, 0),
+    (b"@", Fault.INCOMPLETE, 0),
+])  # fmt: skip
+def test_fault__stops_and_keeps_those_before(text: bytes, fault: Fault, qualities: int) -> None:
     raw = array(GOOD + text)
     parsed = parse(raw, "fastq")
     assert (parsed.fault, parsed.stop, parsed.qualities) == (fault, AT, qualities)
@@ -250,9 +235,6 @@ def test_quality__of_the_whole_range_is_good_and_what_is_beside_it_is_not(offset
         parsed = parse(raw, "fastq", offset=offset)
         good = offset <= value <= 126
         assert parsed.fault is (Fault.NONE if good else Fault.QUALITY)
-
-
-# ---- arrays out of tables ---------------------------------------------------------------------
 
 
 @examples(200)

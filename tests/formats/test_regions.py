@@ -60,17 +60,14 @@ def test_bed__comments_other_columns_and_compression(tmp_path: Path) -> None:
     assert note.startswith(f"{tmp_path}/a.bed.gz: of the columns after the third only names are")
 
 
-@pytest.mark.parametrize(
-    ("text", "genes"),
-    [
-        (b"b\t3\t4\tx\na\t0\t5\t \nb\t0\t6\ty z\n", ("y z", "x", "")),
-        (b"a 0 5 .\na 7 9 x\n", ("", "x")),
-        (b"a\t0\t5\t\xe9\na\t7\t9\tx\x1b[m\n", ("\ufffd", "")),
-        (b"@HD\tVN:1.6\na\t1\t5\t+\tx\na\t7\t9\t-\ty\n", ("x", "y")),
-        (b"a\t0\t5\t.\t0\t+\n", ()),
-        (b"a\t0\t5\n", ()),
-    ],
-)
+@pytest.mark.parametrize(("text", "genes"), [
+    (b"b\t3\t4\tx\na\t0\t5\t \nb\t0\t6\ty z\n", ("y z", "x", "")),
+    (b"a 0 5 .\na 7 9 x\n", ("", "x")),
+    (b"a\t0\t5\t\xe9\na\t7\t9\tx\x1b[m\n", ("\ufffd", "")),
+    (b"@HD\tVN:1.6\na\t1\t5\t+\tx\na\t7\t9\t-\ty\n", ("x", "y")),
+    (b"a\t0\t5\t.\t0\t+\n", ()),
+    (b"a\t0\t5\n", ()),
+])  # fmt: skip
 def test_bed__names_of_regions(tmp_path: Path, text: bytes, genes: tuple[str, ...]) -> None:
     path = tmp_path / "a.bed"
     path.write_bytes(text)
@@ -108,26 +105,23 @@ def test_bed__is_sorted_within_chromosomes_as_they_appear(tmp_path: Path) -> Non
 NO_BED = "expected BED: chromosome, start from 0 and end, not"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "there are no regions"),
-        ("# nothing\n", "there are no regions"),
-        ("a\t0\t5\na\t5\n", f"line 2: {NO_BED} "),
-        ("a\t0\tx\n", f"line 1: {NO_BED} "),
-        ("chr1:101-200\n", f"line 1: {NO_BED} 'chr1:101-200'"),
-        ("#\na\t5\t5\n", "line 2: 5 to 5 is no region"),
-        ("a\t-5\t5\n", "line 1: -5 to 5 is no region"),
-        ("a\t0\t99999999999999999999\n", "line 1: 0 to 99999999999999999999 is no region"),
-        ("a\t1_000\t2_000\n", f"line 1: {NO_BED} "),
-        ("a\t+1\t2\n", f"line 1: {NO_BED} "),
-        ("\xff\t0\t5\n", f"line 1: {NO_BED} "),
-        ("a\t0\t5\na\t\t5\t9\n", f"line 2: {NO_BED} "),
-        ("a\t0\t5\na\t1\t\t9\n", f"line 2: {NO_BED} "),
-        ("\t0\t5\n", f"line 1: {NO_BED} "),
-        ("@SQ\tSN:a\tLN:5\na\t0\t5\t+\tx\n", "line 2: 0 to 5 is no region: 1 <= start <= end"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "there are no regions"),
+    ("# nothing\n", "there are no regions"),
+    ("a\t0\t5\na\t5\n", f"line 2: {NO_BED} "),
+    ("a\t0\tx\n", f"line 1: {NO_BED} "),
+    ("chr1:101-200\n", f"line 1: {NO_BED} 'chr1:101-200'"),
+    ("#\na\t5\t5\n", "line 2: 5 to 5 is no region"),
+    ("a\t-5\t5\n", "line 1: -5 to 5 is no region"),
+    ("a\t0\t99999999999999999999\n", "line 1: 0 to 99999999999999999999 is no region"),
+    ("a\t1_000\t2_000\n", f"line 1: {NO_BED} "),
+    ("a\t+1\t2\n", f"line 1: {NO_BED} "),
+    ("\xff\t0\t5\n", f"line 1: {NO_BED} "),
+    ("a\t0\t5\na\t\t5\t9\n", f"line 2: {NO_BED} "),
+    ("a\t0\t5\na\t1\t\t9\n", f"line 2: {NO_BED} "),
+    ("\t0\t5\n", f"line 1: {NO_BED} "),
+    ("@SQ\tSN:a\tLN:5\na\t0\t5\t+\tx\n", "line 2: 0 to 5 is no region: 1 <= start <= end"),
+])  # fmt: skip
 def test_bed__what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "a.bed"
     path.write_bytes(text.encode("latin-1"))
@@ -146,18 +140,15 @@ def test_bed__lines_end_in_every_way(tmp_path: Path, end: str) -> None:
     assert len(read_bed(str(tmp_path / "a.bed"))[0]) == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "from_1"),
-    [
-        ("a.interval_list", "a\t101\t200\n", True),
-        ("a.interval_list.gz", "a\t101\t200\n", True),
-        ("a.txt", "@HD\tVN:1.6\na\t101\t200\t+\tx\n", True),
-        ("a.txt", "a\t101\t200\t-\tgene1\n", True),
-        ("a.bed", "a\t101\t200\t-\t0\n", False),  # a score
-        ("a.bed", "a\t0\t200\t-\tx\na\t301\t400\t-\tx\n", False),
-        ("a.bed", "a\t101\t200\tx\t0\t+\n", False),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "from_1"), [
+    ("a.interval_list", "a\t101\t200\n", True),
+    ("a.interval_list.gz", "a\t101\t200\n", True),
+    ("a.txt", "@HD\tVN:1.6\na\t101\t200\t+\tx\n", True),
+    ("a.txt", "a\t101\t200\t-\tgene1\n", True),
+    ("a.bed", "a\t101\t200\t-\t0\n", False),  # a score
+    ("a.bed", "a\t0\t200\t-\tx\na\t301\t400\t-\tx\n", False),
+    ("a.bed", "a\t101\t200\tx\t0\t+\n", False),
+])  # fmt: skip
 def test_interval_list__counts_from_1(tmp_path: Path, name: str, text: str, from_1: bool) -> None:
     path = tmp_path / name
     path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
@@ -166,22 +157,17 @@ def test_interval_list__counts_from_1(tmp_path: Path, name: str, text: str, from
     assert any("read as a Picard interval list" in note for note in notes) == from_1
 
 
-@pytest.mark.parametrize(
-    ("text", "suspicious"),
-    [
-        ("a 1 100\na 101 200\na 201 300\n", True),
-        ("a 1001 2000\nb 3001 4000\n", True),
-        ("a 0 100\na 100 200\na 201 300\n", False),
-        ("a 1001 2000\nb 3000 4000\n", False),
-        ("a 1001 2000\n", False),
-        ("a 1 1001\na 1001 2001\nb 1 501\n", True),
-        ("a 33 64\na 97 128\na 129 160\n", True),
-        ("a 33 65\na 97 129\nb 130 162\n", False),
-    ],
-)
-def test_regions__that_may_count_from_1_are_noted(
-    tmp_path: Path, text: str, suspicious: bool
-) -> None:
+@pytest.mark.parametrize(("text", "suspicious"), [
+    ("a 1 100\na 101 200\na 201 300\n", True),
+    ("a 1001 2000\nb 3001 4000\n", True),
+    ("a 0 100\na 100 200\na 201 300\n", False),
+    ("a 1001 2000\nb 3000 4000\n", False),
+    ("a 1001 2000\n", False),
+    ("a 1 1001\na 1001 2001\nb 1 501\n", True),
+    ("a 33 64\na 97 128\na 129 160\n", True),
+    ("a 33 65\na 97 129\nb 130 162\n", False),
+])  # fmt: skip
+def test_regions__may_count_from_1(tmp_path: Path, text: str, suspicious: bool) -> None:
     (tmp_path / "a.bed").write_text(text)
     _, notes = read_bed(str(tmp_path / "a.bed"))
     assert any("seem to count from 1" in note for note in notes) == suspicious

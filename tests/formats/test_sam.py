@@ -28,23 +28,20 @@ def test_references__are_in_the_header_in_their_order() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "length", "problem"),
-    [
-        (b"", 1, "record 2: has no name, which SAM needs: name it, or choose format paf"),
-        (b"*a", 1, r"record '\*a': SAM allows names of .*, no \* or = first: rename it, or choose"),
-        (b"=", 1, "record '=': SAM allows names of"),
-        (b"a,b", 1, "record 'a,b': SAM allows names of"),
-        (b"a\n", 1, r"record 'a\\n': SAM allows names of"),
-        (b"caf\xc3\xa9", 1, "record 'café': SAM allows names of"),
-        (b"there", 1, "record 'there': duplicate name; SAM needs unique reference names: rename"),
-        (
-            b"long",
-            2**31,
-            "record 'long': 2,147,483,648 bases, and SAM allows 2,147,483,647: choose format paf",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("name", "length", "problem"), [
+    (b"", 1, "record 2: has no name, which SAM needs: name it, or choose format paf"),
+    (b"*a", 1, r"record '\*a': SAM allows names of .*, no \* or = first: rename it, or choose"),
+    (b"=", 1, "record '=': SAM allows names of"),
+    (b"a,b", 1, "record 'a,b': SAM allows names of"),
+    (b"a\n", 1, r"record 'a\\n': SAM allows names of"),
+    (b"caf\xc3\xa9", 1, "record 'café': SAM allows names of"),
+    (b"there", 1, "record 'there': duplicate name; SAM needs unique reference names: rename"),
+    (
+        b"long",
+        2**31,
+        "record 'long': 2,147,483,648 bases, and SAM allows 2,147,483,647: choose format paf",
+    ),
+])  # fmt: skip
 def test_references__that_sam_does_not_allow(name: bytes, length: int, problem: str) -> None:
     references = References()
     references.add("a.fa", [b"there"], [3])
@@ -67,8 +64,6 @@ def test_query__that_sam_does_not_allow(name: bytes) -> None:
             assert error.where == f"record {number}"
             assert error.problem.startswith("has no name, which SAM needs: name it, or choose")
 
-
-# ---- files ------------------------------------------------------------------------------------
 
 HEADER = b"@HD\tVN:1.6\tSO:unsorted\n@SQ\tSN:s1\tLN:30\n"
 LINES = [

@@ -25,22 +25,19 @@ def test_read_signatures__several_files_in_order_and_repeated_names(tmp_path: Pa
     assert [letters.tobytes() for letters in found.letters] == [b"A", b"C"]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (b"", "is empty"),
-        (b"hello\n", "neither FASTA nor a table or list of sequences"),
-        *((b">one\nACGT\n>two%b" % rest, "record 'two': the signature has no base")
-          for rest in (b"\n>three\nA\n", b"\n\r\n\r\n", b"")),
-        (b">a\nAC\n>b\n>c\nA*\n", "record 'b'"),
-        (b">a\nAC\n>b\nA*\n>c\n", "record 'b'"),
-        (b">one\nAC\nGJT\n", r"record 'one', position 3 \(from 0\): 'J' is not a base"),
-        (b">one\nAC GT\n", r"record 'one', position 2 \(from 0\): ' ' is not a base"),
-        (b">one\nAC*T\n", r"record 'one', position 2 \(from 0\): '\*' is not a base"),
-        (b"@one\nAC\n+\nII\n@two\nACG\n+\nII\n", "record 'two' at byte 13: the sequence has 3"),
-        (b"@one\nACGT\nIIII\n", "record 'one' at byte 0: the record is cut off"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "message"), [
+    (b"", "is empty"),
+    (b"hello\n", "neither FASTA nor a table or list of sequences"),
+    *((b">one\nACGT\n>two%b" % rest, "record 'two': the signature has no base")
+      for rest in (b"\n>three\nA\n", b"\n\r\n\r\n", b"")),
+    (b">a\nAC\n>b\n>c\nA*\n", "record 'b'"),
+    (b">a\nAC\n>b\nA*\n>c\n", "record 'b'"),
+    (b">one\nAC\nGJT\n", r"record 'one', position 3 \(from 0\): 'J' is not a base"),
+    (b">one\nAC GT\n", r"record 'one', position 2 \(from 0\): ' ' is not a base"),
+    (b">one\nAC*T\n", r"record 'one', position 2 \(from 0\): '\*' is not a base"),
+    (b"@one\nAC\n+\nII\n@two\nACG\n+\nII\n", "record 'two' at byte 13: the sequence has 3"),
+    (b"@one\nACGT\nIIII\n", "record 'one' at byte 0: the record is cut off"),
+])  # fmt: skip
 def test_read_signatures__what_is_wrong_is_named(tmp_path: Path, text: bytes, message: str) -> None:
     path = tmp_path / "some.fasta"
     path.write_bytes(text)

@@ -11,7 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.program import ROOT
-from support.stored import READS, STORED, TRUNCATED, bgzf, expand, inspect_source, skippable_frame
+from support.stored import (
+    READS,
+    STORED,
+    TRUNCATED,
+    Store,
+    bgzf,
+    expand,
+    inspect_source,
+    skippable_frame,
+)
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.registry import SEQUENCES
@@ -21,10 +30,8 @@ from multigpu.formats.storage.input_paths import would_read
 from multigpu.formats.storage.sources import open_content, read_into
 from multigpu.formats.storage.zstandard import zstd
 
-# ---- expand -----------------------------------------------------------------------------------
 
-
-def test_expand__keeps_files_pipes_and_urls_in_the_order_given(store: Callable[..., str]) -> None:
+def test_expand__keeps_files_pipes_and_urls_in_the_order_given(store: Store) -> None:
     one, two = store(b"x", "one.fq"), store(b"x", "two")
     paths = [two, "-", "s3://bucket/a*.fq", one, two]
     assert expand(paths) == paths
@@ -67,9 +74,7 @@ def test_would_read__is_what_expand_does_with_the_file(
     assert told == (stands and os.path.realpath(new) in found and not through_link)
 
 
-def test_expand__writes_paths_in_a_directory_as_one_would(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expand__writes_paths_as_one_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.fq").touch()
     monkeypatch.chdir(tmp_path / "a")
@@ -88,20 +93,17 @@ def test_expand__sorts_what_a_pattern_matches_unless_a_file_has_that_name(tmp_pa
     assert expand([f"{tmp_path}/[ab].fq"]) == [f"{tmp_path}/[ab].fq"]
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("", r"the directory has no sequence files \(\.fa, …\)"),
-        ("*.none", r"\*\.none: no file matches this pattern"),
-        ("absent.fq", "there is no such file"),
-        ("notes.txt/absent.fq", "cannot be read: "),
-        ("zero\0byte.fq", "cannot be read: "),
-        ("n" * 300, "cannot be read: "),
-        ("gone", r"/gone\.fq: cannot be read: there is no such file"),
-        ("loop", r"/loop\.fq: cannot be read: too many levels"),
-        ("*.lost", r"link\.lost: cannot be read: there is no such file"),
-    ],
-)
+@pytest.mark.parametrize(("name", "problem"), [
+    ("", r"the directory has no sequence files \(\.fa, …\)"),
+    ("*.none", r"\*\.none: no file matches this pattern"),
+    ("absent.fq", "there is no such file"),
+    ("notes.txt/absent.fq", "cannot be read: "),
+    ("zero\0byte.fq", "cannot be read: "),
+    ("n" * 300, "cannot be read: "),
+    ("gone", r"/gone\.fq: cannot be read: there is no such file"),
+    ("loop", r"/loop\.fq: cannot be read: too many levels"),
+    ("*.lost", r"link\.lost: cannot be read: there is no such file"),
+])  # fmt: skip
 def test_expand__refuses_what_stands_for_nothing(tmp_path: Path, name: str, problem: str) -> None:
     (tmp_path / "notes.txt").touch()
     (tmp_path / "link.lost").symlink_to(tmp_path / "absent.fq")
@@ -112,9 +114,7 @@ def test_expand__refuses_what_stands_for_nothing(tmp_path: Path, name: str, prob
         expand([str(tmp_path / name)])
 
 
-def test_expand__refuses_a_file_without_permission(
-    store: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expand__refuses_without_permission(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     path = store(b"x")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may read everything
     with pytest.raises(InputError, match=r"reads: cannot be read: permission denied"):
@@ -126,13 +126,8 @@ def test_expand__takes_standard_input_once() -> None:
         expand(["-", "-"])
 
 
-# ---- inspect ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("compression", STORED)
-def test_inspect__tells_the_compression_by_content(
-    store: Callable[..., str], compression: str
-) -> None:
+def test_inspect__tells_the_compression_by_content(store: Store, compression: str) -> None:
     path = store(STORED[compression], "misleading.txt")
     source = inspect_source(path)
     assert source == sources.Source(path, len(STORED[compression]), compression, "fastq")
@@ -142,7 +137,7 @@ def test_inspect__tells_the_compression_by_content(
 @pytest.mark.parametrize("blank", [b"", b"\n", b" \r\n\t\n", b"\n" * 200_000])
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, bgzf, zstd.compress])
 def test_inspect__tells_the_layout_by_the_first_character_that_is_not_blank(
-    store: Callable[..., str], compress: Callable[[bytes], bytes], blank: bytes
+    store: Store, compress: Callable[[bytes], bytes], blank: bytes
 ) -> None:
     assert inspect_source(store(compress(blank + b">name\nACGT\n"))).layout == "fasta"
     assert inspect_source(store(compress(blank + READS))).layout == "fastq"
@@ -153,32 +148,29 @@ def test_inspect__tells_the_layout_by_the_first_character_that_is_not_blank(
     "compress", [bytes, gzip.compress, lambda data: bgzf(data), zstd.compress, skippable_frame]
 )
 def test_inspect__refuses_what_is_empty(
-    store: Callable[..., str], compress: Callable[[bytes], bytes], data: bytes
+    store: Store, compress: Callable[[bytes], bytes], data: bytes
 ) -> None:
     stored = skippable_frame(len(data) % 100) if compress is skippable_frame else compress(data)
     with pytest.raises(InputError, match=r"reads: is empty$"):
         inspect_source(store(stored))
 
 
-@pytest.mark.parametrize(
-    ("data", "problem"),
-    [
-        (b"ACGT\nACGT", "neither FASTQ nor FASTA: begins with 'ACGT'"),
-        (b"\x1f", "neither FASTQ nor FASTA: begins with"),
-        (b"\xef\xbb\xbf@read\n", r"begins with a byte order mark \(BOM\) of UTF-8: remove it with"),
-        (b"x" * 1000, "begins with 'x{60}'"),
-        (gzip.compress(b"name\tvalue\n", mtime=0), "begins with 'name\\\\tvalue'"),
-        (b"@read\rACGT\r+\rIIII\r", "its lines end with carriage returns: convert them"),
-        (gzip.compress(b"\r>read\rACGT\r\r", mtime=0), "its lines end with carriage returns"),
-        (b"BZh91AY&SY", "is compressed with bzip2"),
-        (b"\xfd7zXZ\x00\x00", "is compressed with xz"),
-        (b"PK\x03\x04", "is a zip archive"),
-        (gzip.compress(gzip.compress(READS, mtime=0), mtime=0), "is compressed twice"),
-        (gzip.compress(zstd.compress(READS), mtime=0), "is compressed twice"),
-    ],
-)
+@pytest.mark.parametrize(("data", "problem"), [
+    (b"ACGT\nACGT", "neither FASTQ nor FASTA: begins with 'ACGT'"),
+    (b"\x1f", "neither FASTQ nor FASTA: begins with"),
+    (b"\xef\xbb\xbf@read\n", r"begins with a byte order mark \(BOM\) of UTF-8: remove it with"),
+    (b"x" * 1000, "begins with 'x{60}'"),
+    (gzip.compress(b"name\tvalue\n", mtime=0), "begins with 'name\\\\tvalue'"),
+    (b"@read\rACGT\r+\rIIII\r", "its lines end with carriage returns: convert them"),
+    (gzip.compress(b"\r>read\rACGT\r\r", mtime=0), "its lines end with carriage returns"),
+    (b"BZh91AY&SY", "is compressed with bzip2"),
+    (b"\xfd7zXZ\x00\x00", "is compressed with xz"),
+    (b"PK\x03\x04", "is a zip archive"),
+    (gzip.compress(gzip.compress(READS, mtime=0), mtime=0), "is compressed twice"),
+    (gzip.compress(zstd.compress(READS), mtime=0), "is compressed twice"),
+])  # fmt: skip
 def test_inspect__refuses_other_content_and_says_how_it_begins(
-    store: Callable[..., str], data: bytes, problem: str
+    store: Store, data: bytes, problem: str
 ) -> None:
     with pytest.raises(InputError, match=problem):
         inspect_source(store(data))
@@ -191,9 +183,7 @@ def test_inspect__refuses_a_directory_and_what_is_not_there(tmp_path: Path) -> N
         inspect_source(str(tmp_path / "absent"))
 
 
-def test_inspect__sees_at_once_that_the_bgzf_end_marker_is_missing(
-    store: Callable[..., str],
-) -> None:
+def test_inspect__sees_at_once_that_the_bgzf_end_marker_is_missing(store: Store) -> None:
     with pytest.raises(InputError, match=rf"reads: gzip {TRUNCATED} \(the BGZF end marker"):
         inspect_source(store(bgzf(READS, end=b"")))
 
@@ -208,13 +198,8 @@ def test_sources__load_no_library_before_it_is_needed() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
 
 
-# ---- ranges and fingerprints ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("start", "size"), [(0, 10), (777, 5000), (0, len(READS)), (21_000, 9999)])
-def test_read_into__fills_the_array_up_to_the_end(
-    store: Callable[..., str], start: int, size: int
-) -> None:
+def test_read_into__fills_the_array_up_to_the_end(store: Store, start: int, size: int) -> None:
     out = np.empty(size, np.uint8)
     count = read_into(store(READS), start, out)
     assert out[:count].tobytes() == READS[start : start + size]
@@ -225,7 +210,7 @@ def test_read_into__fills_the_array_up_to_the_end(
     ("size", "places"), [(10 << 20, [0, 5 << 20, (10 << 20) - 1]), (1000, range(0, 1000, 143))]
 )
 def test_fingerprint__sees_a_change_and_in_a_small_file_any(
-    store: Callable[..., str], size: int, places: Sequence[int]
+    store: Store, size: int, places: Sequence[int]
 ) -> None:
     before = fingerprint(store(bytes(size)))
     assert before.same_content(fingerprint(store(bytes(size))))
@@ -241,12 +226,9 @@ def test_fingerprint__is_for_regular_files(tmp_path: Path) -> None:
         fingerprint(str(tmp_path / "absent"))
 
 
-# ---- as file objects --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, zstd.compress])
 def test_opened__is_the_content_or_an_error_at_its_end(
-    store: Callable[..., str], compress: Callable[[bytes], bytes]
+    store: Store, compress: Callable[[bytes], bytes]
 ) -> None:
     content = random.Random(1).randbytes(3 << 20)
     with open_content(store(compress(content))) as file:

@@ -87,9 +87,7 @@ def test_stdin__of_a_slow_writer_is_read_to_its_end(compression: str) -> None:
 
 
 @pytest.mark.parametrize("stored", [STORED["gzip"], b"no reads"])
-def test_fifo__as_from_process_substitution_is_read_or_closed(
-    tmp_path: Path, stored: bytes
-) -> None:
+def test_fifo__of_process_substitution_is_read_or_closed(tmp_path: Path, stored: bytes) -> None:
     path = tmp_path / "fifo"
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(stored,))

@@ -65,9 +65,7 @@ def test_bytes__depend_on_the_text_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("room", "number"), [(0, errno.ENOSPC), (1 << 40, None)])
-def test_full_disk__has_its_number(
-    monkeypatch: pytest.MonkeyPatch, room: int, number: int | None
-) -> None:
+def test_full_disk__number(monkeypatch: pytest.MonkeyPatch, room: int, number: int | None) -> None:
     """Of the system there are these; what htslib says of them names no reason."""
     status = os.statvfs("/")
     values = [room // status.f_frsize if k == 4 else value for k, value in enumerate(status)]

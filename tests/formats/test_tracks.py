@@ -22,9 +22,7 @@ def means(spans: list[tuple[int, int, float]]) -> list[float]:
 
 
 @pytest.mark.parametrize("kind", ["bedgraph", "bed", "overlapping", "bigwig"])
-def test_means__are_those_of_the_bases(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_means__are_of_bases(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path, spans = tmp_path / "x", SPANS
     if kind == "bigwig":
         big = pytest.importorskip("pyBigWig").open(str(path), "w")

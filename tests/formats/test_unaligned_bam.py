@@ -24,14 +24,11 @@ def records(path: Path) -> list[tuple[str | None, int, str | None, str, object]]
         ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "are_pairs", "expected"),
-    [
-        (PAIR, True, [("r1", 77, "ACGT", "I5I!", "liver"), ("r1", 141, "GGG", "III", "liver")]),
-        (b"@a\r\nAC\r\nGT\r\n+\r\nIIII\r\n", False, [("a", 4, "ACGT", "IIII", "liver")]),
-        (b"", False, []),
-    ],
-)
+@pytest.mark.parametrize(("text", "are_pairs", "expected"), [
+    (PAIR, True, [("r1", 77, "ACGT", "I5I!", "liver"), ("r1", 141, "GGG", "III", "liver")]),
+    (b"@a\r\nAC\r\nGT\r\n+\r\nIIII\r\n", False, [("a", 4, "ACGT", "IIII", "liver")]),
+    (b"", False, []),
+])  # fmt: skip
 def test_bam__has_the_records_of_the_file(
     tmp_path: Path, text: bytes, are_pairs: bool, expected: list[object]
 ) -> None:

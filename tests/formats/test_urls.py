@@ -44,9 +44,7 @@ def test_url__that_ends_early_is_an_error(web: Web, stored: bytes) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("ranges", [True, False])
-def test_url__is_asked_for_again_where_an_answer_fails(
-    web: Web, faults: list[object], ranges: bool
-) -> None:
+def test_url__is_asked_again_after_failures(web: Web, faults: list[object], ranges: bool) -> None:
     web.ranges = ranges
     source = inspect_source(f"{web.url}/large.fq")
     web.faults.extend(faults)
@@ -63,19 +61,13 @@ def test_url__is_continued_at_the_byte_that_was_reached(web: Web) -> None:
     assert len(web.pieces) < 3 + len(LARGE) / 100_000 + 2
 
 
-@pytest.mark.parametrize(
-    ("faults", "problem"),
-    [
-        ([503] * 9, "cannot be read: its server answers 503"),
-        ([403], "cannot be read: its server answers 403"),
-        ([404], "cannot be read: there is no such file"),
-        (["cut"] * 40, "cannot be read: "),
-    ],
-    ids=["503", "403", "404", "cut"],
-)
-def test_url__that_fails_for_good_is_one_error(
-    web: Web, faults: list[object], problem: str
-) -> None:
+@pytest.mark.parametrize(("faults", "problem"), [
+    ([503] * 9, "cannot be read: its server answers 503"),
+    ([403], "cannot be read: its server answers 403"),
+    ([404], "cannot be read: there is no such file"),
+    (["cut"] * 40, "cannot be read: "),
+], ids=["503", "403", "404", "cut"])  # fmt: skip
+def test_url__that_fails_is_one_error(web: Web, faults: list[object], problem: str) -> None:
     source = inspect_source(f"{web.url}/large.fq")
     web.faults.extend(faults)
     with pytest.raises(InputError, match=f"^{web.url}/large.fq: {problem}"):

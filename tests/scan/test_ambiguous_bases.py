@@ -65,9 +65,6 @@ def random_signatures(reads: list[Read], seed: int) -> list[tuple[str, str]]:
     return found
 
 
-# ---- the column -------------------------------------------------------------------------------
-
-
 def test_column__is_in_tables_on_request(scan: Scan, reads: str) -> None:
     rows = answer(every=True, both=True)
     assert {row[6] for row in rows} > {0, 1, 4}
@@ -82,9 +79,6 @@ def test_count__of_every_letter() -> None:
     starts, lengths = np.arange(len(letters)), np.ones(len(letters), np.int64)
     assert count_ambiguous(letters, starts, lengths).tolist() == [0] * 10 + [1] * 22
     assert count_ambiguous(letters, np.array([0, 8]), np.array([32, 4])).tolist() == [22, 2]
-
-
-# ---- the limit --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("limit", LIMITS)
@@ -145,9 +139,6 @@ def test_limit__does_not_hide_an_illegal_base(main: Run, store: Any, signatures:
         ended = main("scan", path, "-s", signatures, *options)
         place = f"record 'bad', position {bases.index('!')} (from 0): '!' is not a base"
         assert ended.problem.startswith(f"{path}: {place}")
-
-
-# ---- what is said -----------------------------------------------------------------------------
 
 
 def test_note__of_rows_that_rest_on_ambiguous_bases(

@@ -124,14 +124,11 @@ def test_records__are_searched_by_the_workers_of_a_client(signatures: str, clien
     assert rows_of(list(found), found.signature_names) == answer(every=True, both=True)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "problem"),
-    [
-        ([("one", "ACGT"), ("", "A")], r"record 1 \(from 0\): the name is empty"),
-        ([("one", "ACGT"), ("two", "")], "record 'two': the signature has no base"),
-        ([("one", "AXGT")], r"record 'one', position 1 \(from 0\): 'X' is not a base.*"),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "problem"), [
+    ([("one", "ACGT"), ("", "A")], r"record 1 \(from 0\): the name is empty"),
+    ([("one", "ACGT"), ("two", "")], "record 'two': the signature has no base"),
+    ([("one", "AXGT")], r"record 'one', position 1 \(from 0\): 'X' is not a base.*"),
+])  # fmt: skip
 def test_records__that_are_wrong_signatures_are_refused_at_once(wanted: Any, problem: str) -> None:
     with pytest.raises(InputError, match=f"^signatures: {problem}$"):
         multigpu.scan(READS, wanted, gpus="none")
@@ -142,21 +139,18 @@ def test_records__have_no_journal(tmp_path: Path, signatures: str) -> None:
         multigpu.scan(READS, signatures, gpus="none", journal=tmp_path / "journal")
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"samples": []}, "no samples given"),
-        ({"samples": [3]}, "samples is 3; it must be a path"),
-        ({"samples": iter([])}, "no samples given"),
-        ({"samples": ["a.fq", ("r", "A")]}, r"samples is \('r', 'A'\); it must be a path"),
-        ({"signatures": ()}, "no signatures given"),
-        ({"signatures": None}, "signatures is None; it must be a path"),
-        ({"samples": "-", "signatures": "-"}, "-: standard input can be given only once"),
-        ({"min_score": "x"}, "min_score is 'x'; it must be a number"),
-        ({"hits": ["all"]}, r"hits is \['all'\]; it must be first or best or sites or all or top"),
-        ({"phred_offset": "33"}, "phred_offset is '33'; it must be 33 or 64"),
-    ],
-)
+@pytest.mark.parametrize(("change", "problem"), [
+    ({"samples": []}, "no samples given"),
+    ({"samples": [3]}, "samples is 3; it must be a path"),
+    ({"samples": iter([])}, "no samples given"),
+    ({"samples": ["a.fq", ("r", "A")]}, r"samples is \('r', 'A'\); it must be a path"),
+    ({"signatures": ()}, "no signatures given"),
+    ({"signatures": None}, "signatures is None; it must be a path"),
+    ({"samples": "-", "signatures": "-"}, "-: standard input can be given only once"),
+    ({"min_score": "x"}, "min_score is 'x'; it must be a number"),
+    ({"hits": ["all"]}, r"hits is \['all'\]; it must be first or best or sites or all or top"),
+    ({"phred_offset": "33"}, "phred_offset is '33'; it must be 33 or 64"),
+])  # fmt: skip
 def test_api__refuses_what_is_of_another_kind(
     reads: str, signatures: str, change: dict[str, Any], problem: str
 ) -> None:
@@ -203,9 +197,6 @@ def test_api__takes_an_existing_client_and_leaves_it_open(
 def test_api__refuses_a_missing_file_at_once(signatures: str) -> None:
     with pytest.raises(InputError, match=r"^absent\.fq: cannot be read: there is no such file$"):
         multigpu.scan("absent.fq", signatures, gpus="none")
-
-
-# ---- results in memory --------------------------------------------------------------------------
 
 
 def kept(**options: Any) -> Any:

@@ -155,20 +155,13 @@ def test_barcodes_stand_in_reads_index_files_or_titles(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("reads", "index", "problem"),
-    [
-        (
-            ["r1", "r2"],
-            ["r1", "r3"],
-            "I.fq: record 'r3' at byte 14: is not of 'r2' in {}:",
-        ),
-        (["r1", "r2"], ["r1"], "I.fq: has no record for 'r2' of {}: it has fewer"),
-        (["r1"], ["r1", "r2"], "I.fq: record 'r2' at byte 14: has no read: {} has fewer"),
-        (["r1", "r2 1:N:0:8"], None, "record 'r1': there is no index in the title, as in 1:N:0:A"),
-        (["r1 1:N:0:A", "r2 1:N:0:8"], None, "record 'r2': there is no index in the title"),
-    ],
-)
+@pytest.mark.parametrize(("reads", "index", "problem"), [
+    (["r1", "r2"], ["r1", "r3"], "I.fq: record 'r3' at byte 14: is not of 'r2' in {}:"),
+    (["r1", "r2"], ["r1"], "I.fq: has no record for 'r2' of {}: it has fewer"),
+    (["r1"], ["r1", "r2"], "I.fq: record 'r2' at byte 14: has no read: {} has fewer"),
+    (["r1", "r2 1:N:0:8"], None, "record 'r1': there is no index in the title, as in 1:N:0:A"),
+    (["r1 1:N:0:A", "r2 1:N:0:8"], None, "record 'r2': there is no index in the title"),
+])  # fmt: skip
 def test_reads_that_have_no_index(
     store: Store, reads: list[str], index: list[str] | None, problem: str
 ) -> None:

@@ -129,9 +129,7 @@ def test_signatures__in_several_files_are_taken_in_the_order_given(
     assert got == tsv(answer(every=True, both=True))
 
 
-def test_names__that_are_repeated_are_kept_and_told_apart_by_order(
-    scan: Scan, store: Any, tmp_path: Path
-) -> None:
+def test_names__repeated_are_told_apart_by_order(scan: Scan, store: Any, tmp_path: Path) -> None:
     path = store("same.fq", fastq([("x", "AC", "I5"), ("x", "AC", "55"), ("x", "CA", "+5")]))
     same = store("same.fa", fasta([("s", "AC"), ("s", "A")]))
     rows: list[Row] = [

@@ -69,9 +69,7 @@ def test_summary__counts_records_and_bases_once_whatever_the_chunks(
     assert counts == (len(READS), bases, len(answer(every=True, both=True)))
 
 
-def test_summary__of_a_run_that_fails_is_not_written(
-    scan: Scan, store: Any, tmp_path: Path
-) -> None:
+def test_summary__of_a_run_that_fails_is_none(scan: Scan, store: Any, tmp_path: Path) -> None:
     bad = store("bad.fq", fastq() + b"@bad\nACXT\n+\nIIII\n")
     summary = tmp_path / "summary.json"
     with pytest.raises(InputError, match="record 'bad'"):
@@ -113,9 +111,7 @@ def test_plan__as_json_is_what_a_run_does(
     assert run["lanes"] == facts["lanes"] == 2
 
 
-def test_plan__as_a_table_names_the_files_and_the_numbers(
-    plan: Callable[..., str], store: Any
-) -> None:
+def test_plan__as_a_table_names_files_and_numbers(plan: Callable[..., str], store: Any) -> None:
     plain, packed = store("a.fq", fastq() * 9), store("b.fa.gz", gzip.compress(fasta_of()))
     lines = plan(plain, packed, "--max-chunk-bytes", "70").splitlines()
     size = len(fastq()) * 9

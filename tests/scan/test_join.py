@@ -52,9 +52,7 @@ def test_scan__fasta_cut_anywhere_gives_the_rows_of_the_whole(
         assert scanned(tmp_path, hits=hits, strand="both", max_chunk_bytes=size) == whole, size
 
 
-def test_scan__illegal_base_in_a_later_piece_is_told_from_the_record_s_begin(
-    tmp_path: Path,
-) -> None:
+def test_scan__illegal_base_in_a_later_piece_is_told_from_its_record(tmp_path: Path) -> None:
     (tmp_path / "s.fa").write_text(">one\nACGT\n>two x\n" + "ACGT\n" * 20 + "AC!T\n")
     (tmp_path / "g.fa").write_text(">g\nACG\n")
     for size in (4, 10, 50, 1000):

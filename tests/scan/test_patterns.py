@@ -105,19 +105,10 @@ def test_top__takes_the_signature_with_the_fewest_bulges(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (
-            {"max_dna_bulges": 20, "max_mismatches": 1},
-            "max_dna_bulges 20 and max_rna",
-        ),
-        (
-            {"max_mismatches": 6, "max_rna_bulges": 4},
-            "up to 6 mismatches, and 4 bases in RNA",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "problem"), [
+    ({"max_dna_bulges": 20, "max_mismatches": 1}, "max_dna_bulges 20 and max_rna"),
+    ({"max_mismatches": 6, "max_rna_bulges": 4}, "up to 6 mismatches, and 4 bases in RNA"),
+])  # fmt: skip
 def test_bulges__that_are_too_many_are_refused(
     tmp_path: Path, options: dict[str, Any], problem: str
 ) -> None:

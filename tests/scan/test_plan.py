@@ -27,19 +27,16 @@ def plan(here: Capacity, source: Source = MUCH, **run: Any) -> ScanPlan:
     return plan_scan([source], SIGNATURES, here, RunOptions(**run), ScanOptions())
 
 
-@pytest.mark.parametrize(
-    ("here", "chunk"),
-    [
-        (Capacity(FREE, 6, 6, gpu=True, in_process=True), 48 << 20),
-        (Capacity(FREE, 12, 6, gpu=True, in_process=True), 128 << 20),
-        (Capacity(FREE, 24, 3, gpu=True, in_process=True), 128 << 20),
-        # The chunks in progress of all lanes together are limited.
-        (Capacity(FREE, 96, 12, gpu=True, in_process=True), 32 << 20),
-        (Capacity(FREE, 24, 3, gpu=True), 256 << 20),  # worker processes only
-        (Capacity(FREE, 24, 6, gpu=True), 128 << 20),
-        (Capacity(FREE, 4, 4, gpu=False, in_process=True), 64 << 20),
-    ],
-)
+@pytest.mark.parametrize(("here", "chunk"), [
+    (Capacity(FREE, 6, 6, gpu=True, in_process=True), 48 << 20),
+    (Capacity(FREE, 12, 6, gpu=True, in_process=True), 128 << 20),
+    (Capacity(FREE, 24, 3, gpu=True, in_process=True), 128 << 20),
+    # The chunks in progress of all lanes together are limited.
+    (Capacity(FREE, 96, 12, gpu=True, in_process=True), 32 << 20),
+    (Capacity(FREE, 24, 3, gpu=True), 256 << 20),  # worker processes only
+    (Capacity(FREE, 24, 6, gpu=True), 128 << 20),
+    (Capacity(FREE, 4, 4, gpu=False, in_process=True), 64 << 20),
+])  # fmt: skip
 def test_chunks_are_larger_where_each_costs_more(here: Capacity, chunk: int) -> None:
     assert plan(here).chunk_bytes == chunk
     assert plan(here, max_chunk_bytes=4_000_000).chunk_bytes == 4_000_000

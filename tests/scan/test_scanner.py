@@ -28,15 +28,11 @@ def expected(records: list[Any], **options: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("size", [20, 1 << 20])
-@pytest.mark.parametrize(
-    "more",
-    [
-        {}, {"max_edits": 1}, {"max_mismatches": 1}, {"max_mismatches": 1, "hits": "top"},
-        {"within": "1:-1"}, {"circular": True},
-        {"max_mismatches": 0, "max_dna_bulges": 1}, {"overhang": "end", "max_mismatches": 0.2},
-    ],
-    ids=lambda more: "-".join(more) or "exact",
-)  # fmt: skip
+@pytest.mark.parametrize("more", [
+    {}, {"max_edits": 1}, {"max_mismatches": 1}, {"max_mismatches": 1, "hits": "top"},
+    {"within": "1:-1"}, {"circular": True},
+    {"max_mismatches": 0, "max_dna_bulges": 1}, {"overhang": "end", "max_mismatches": 0.2},
+], ids=lambda more: "-".join(more) or "exact")  # fmt: skip
 def test_scan__gives_the_rows_of_the_function(
     size: int, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,13 +86,10 @@ def test_scanner__is_closed_by_hand_or_when_it_is_gone() -> None:
     assert key not in repr(vars(jobs))
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"workers": 2}, "a Scanner has threads only, no workers: see scan"),
-        ({"max_edits": 9}, "up to 9 edits: .*"),
-    ],
-)
+@pytest.mark.parametrize(("options", "problem"), [
+    ({"workers": 2}, "a Scanner has threads only, no workers: see scan"),
+    ({"max_edits": 9}, "up to 9 edits: .*"),
+])  # fmt: skip
 def test_options__that_cannot_be_are_refused(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=f"^{problem}$"):
         Scanner(SIGNATURES, gpus="none", **options)

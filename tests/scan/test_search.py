@@ -151,16 +151,13 @@ def test_formats__have_the_columns_of_errors(scan: Scan, tmp_path: Path) -> None
     assert frame["mismatches"].tolist() == [3]
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"max_edits": 2, "exact_prefix": 6}, ("^exact prefix of 6 bases: the signature 'short'"
-         " has only 5 bases$")),
-        *[({"max_mismatches": 5, "hits": hits}, ("^up to 5 mismatches: the signature 'short' has"
-         " only 5 bases and would match everywhere; allow fewer, or a share of the length"))
-         for hits in ("first", "best", "all")],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("options", "problem"), [
+    ({"max_edits": 2, "exact_prefix": 6}, ("^exact prefix of 6 bases: the signature 'short'"
+     " has only 5 bases$")),
+    *[({"max_mismatches": 5, "hits": hits}, ("^up to 5 mismatches: the signature 'short' has"
+     " only 5 bases and would match everywhere; allow fewer, or a share of the length"))
+     for hits in ("first", "best", "all")],
+])  # fmt: skip
 def test_limits__that_cannot_be_are_refused(
     tmp_path: Path, options: dict[str, Any], problem: str
 ) -> None:

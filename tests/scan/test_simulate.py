@@ -150,16 +150,13 @@ def test_samples__all_infected_or_none() -> None:
     assert make_samples([], infected=0, clean=0) == b""
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"min_length": 500}, "min_length 500 is above max_length 400"),
-        ({"min_phred": 31}, "min_phred 31 is above max_phred 30"),
-        ({"min_signatures": 4}, "min_signatures 4 is above max_signatures 3"),
-        ({"max_signatures": 9}, "max_signatures is 9, but there are 8 signatures"),
-        ({"min_length": 60}, r"3 signatures can have \d+ bases together and do not fit"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"min_length": 500}, "min_length 500 is above max_length 400"),
+    ({"min_phred": 31}, "min_phred 31 is above max_phred 30"),
+    ({"min_signatures": 4}, "min_signatures 4 is above max_signatures 3"),
+    ({"max_signatures": 9}, "max_signatures is 9, but there are 8 signatures"),
+    ({"min_length": 60}, r"3 signatures can have \d+ bases together and do not fit"),
+])  # fmt: skip
 def test_samples__impossible_quantities_are_refused_before_a_byte_is_written(
     options: dict[str, Any], message: str
 ) -> None:
@@ -191,17 +188,14 @@ def test_command__writes_what_the_functions_write(tmp_path: Path) -> None:
     assert result.stdout_bytes == written(simulate.signatures, 3, 5, 5, 0.1, 1)
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        ("signatures --count -1", "count is -1; it must be 0 or more"),
-        ("signatures --min-length 0", "min_length is 0; it must be 1 or more"),
-        ("signatures --n-ratio 1.5", "n_ratio is 1.5; it must be "),
-        ("signatures --n-ratio nan", "n_ratio is nan; it must be "),
-        ("signatures --seed -1", "seed is -1; it must be 0 or more"),
-        ("samples --signatures s --max-phred 94", "max_phred is 94; it must be "),
-    ],
-)
+@pytest.mark.parametrize(("words", "problem"), [
+    ("signatures --count -1", "count is -1; it must be 0 or more"),
+    ("signatures --min-length 0", "min_length is 0; it must be 1 or more"),
+    ("signatures --n-ratio 1.5", "n_ratio is 1.5; it must be "),
+    ("signatures --n-ratio nan", "n_ratio is nan; it must be "),
+    ("signatures --seed -1", "seed is -1; it must be 0 or more"),
+    ("samples --signatures s --max-phred 94", "max_phred is 94; it must be "),
+])  # fmt: skip
 def test_command__refuses_quantities_that_cannot_be(words: str, problem: str) -> None:
     assert str(run(*words.split()).exception).startswith(problem)
 

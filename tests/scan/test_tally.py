@@ -37,19 +37,16 @@ def details_of(rows: Batch, options: ScanOptions) -> Tally:
     return tally_of(found, SIGNATURES, options, is_detailed=True)
 
 
-@pytest.mark.parametrize(
-    ("cigar", "is_reverse", "expected"),
-    [
-        (b"12=", False, []),
-        (b"2=1X9=", False, [(2, MISMATCH)]),
-        (b"2=1X9=", True, [(9, MISMATCH)]),
-        (b"1=2D9=", False, [(1, MISSING), (2, MISSING)]),
-        (b"1=2D9=", True, [(9, MISSING), (10, MISSING)]),
-        (b"3=1I9=", False, [(3, EXTRA)]),
-        (b"3=1I9=", True, [(9, EXTRA)]),
-        (b"12=1I", False, [(11, EXTRA)]),
-    ],
-)
+@pytest.mark.parametrize(("cigar", "is_reverse", "expected"), [
+    (b"12=", False, []),
+    (b"2=1X9=", False, [(2, MISMATCH)]),
+    (b"2=1X9=", True, [(9, MISMATCH)]),
+    (b"1=2D9=", False, [(1, MISSING), (2, MISSING)]),
+    (b"1=2D9=", True, [(9, MISSING), (10, MISSING)]),
+    (b"3=1I9=", False, [(3, EXTRA)]),
+    (b"3=1I9=", True, [(9, EXTRA)]),
+    (b"12=1I", False, [(11, EXTRA)]),
+])  # fmt: skip
 def test_errors__stand_at_the_bases_of_the_signature(
     cigar: bytes, is_reverse: bool, expected: list[tuple[int, int]]
 ) -> None:

@@ -74,9 +74,7 @@ def test_run__is_resumed_in_the_middle_of_a_file(
     assert again._job.stats.resumed >= stop
 
 
-def test_error__of_the_first_file_that_has_one_is_raised(
-    scan: Scan, packed: list[str], signatures: str
-) -> None:
+def test_error__of_the_first_file_is_raised(scan: Scan, packed: list[str], signatures: str) -> None:
     for number in (3, 1):
         Path(packed[number]).write_bytes(PACK[number](random_reads(4000))[:-40])
         with pytest.raises(InputError, match=f"^{re.escape(packed[number])}: .* ends early"):

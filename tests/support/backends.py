@@ -1,12 +1,9 @@
 """Backends of the kernels: plain, on the CPU, on an emulated GPU, on a real one.
 
-@pytest.fixture
-def backend(device):
-    return backend_of("cnmops", device)
-
-@pytest.mark.parametrize("device", DEVICES)
+backend = backends("cnmops", ALL)  # a fixture: tests with it run on each of them
 """
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -18,11 +15,22 @@ DEVICES = [
     pytest.param("emulated", marks=pytest.mark.emulated),
     pytest.param("cuda", marks=pytest.mark.gpu),
 ]
+ALL, GPUS = ["reference", *DEVICES], DEVICES[1:]
 EMULATED: dict[str, Any] = {}
 SMALL = {  # so that there are many blocks, and little for each
     "rotation": {"SHARE": 64, "PACK_BLOCKS": 3},
     "rotation/whole_box": {"GREEDY": 8, "ROUND_BLOCKS": 3, "SEARCH_BLOCKS": 3},
 }
+
+
+def backends(kernel: str, devices: Sequence[Any] = DEVICES) -> Any:
+    """Return a fixture: the module of a kernel for each of the devices."""
+
+    @pytest.fixture(scope="session", params=devices)
+    def backend(request: pytest.FixtureRequest) -> Any:
+        return backend_of(kernel, request.param)
+
+    return backend
 
 
 def backend_of(kernel: str, device: str) -> Any:
@@ -44,6 +52,10 @@ def _emulated(kernel: str) -> Any:
         module = emulated.load(kernel, gpu, {f"multigpu.kernels.{folder}.cuda": module})[1]
         vars(module).update(SMALL.get(kernel, {}))
     return module
+
+
+def is_emulated(backend: Any) -> bool:
+    return bool(backend.__name__.startswith("emulation."))
 
 
 def on_host(array: Any) -> Any:

@@ -3,6 +3,7 @@
 import gzip
 import random
 import struct
+from collections.abc import Callable
 from functools import partial
 
 from multigpu.formats.sequences.registry import SEQUENCES
@@ -10,6 +11,7 @@ from multigpu.formats.storage import input_paths, sources
 from multigpu.formats.storage.zstandard import zstd
 from support import bgzf_data
 
+Store = Callable[..., str]  # writes a file and tells its path
 expand = partial(input_paths.expand, kind=SEQUENCES)
 inspect_source = partial(sources.inspect_source, kind=SEQUENCES)
 TRUNCATED = "data ends early: the file is truncated"

@@ -60,9 +60,7 @@ def test_pocket__is_read_as_it_was_written(
     assert found.spacing.tolist() == [spacing] * 3
 
 
-def test_pocket__appears_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pocket__appears_whole_or_never(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, made = tmp_path / "x.maps.fld", pocket(("C", "OA"), (3, 3, 3), 0.5)
     write_pocket(path, made)
     before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
@@ -104,9 +102,7 @@ def test_pocket__that_is_replaced_is_never_seen_half(
     assert not path.exists()
 
 
-def test_pocket__on_a_full_disk_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pocket__on_a_full_disk_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last file, which would appear first, fits, and another one does not."""
     write = files._NamedFile.write
 

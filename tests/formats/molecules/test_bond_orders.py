@@ -87,19 +87,16 @@ def test_bonds__that_do_not_follow_are_refused_and_drawn_as_unknown() -> None:
     assert drawing_of(molecule) == ([0, 1, 2], ["C", "N", "C"], [(0, 1, 8), (1, 2, 8)])
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("SMILES C", "SMILES Q(", "RDKit does not read its REMARK SMILES"),
-        ("SMILES C", "SMILES N", "its REMARK SMILES has other atoms than these"),
-        ("SMILES C", "SMILES CC", "its REMARK SMILES has other atoms than these"),
-        ("IDX 1 1", "IDX 1 77", "its REMARK SMILES IDX names atoms that are not there"),
-        ("IDX 1 1", "IDX 1 x", "its REMARK SMILES IDX names atoms that are not there"),
-        ("IDX 1 1", "IDX 1", "its REMARK SMILES IDX names atoms that are not there"),
-        ("IDX 1 1", "IDX 9 1", "its REMARK SMILES has other atoms than these"),
-        ("PARENT 2", "PARENT 7", "its REMARK SMILES IDX names atoms that are not there"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "problem"), [
+    ("SMILES C", "SMILES Q(", "RDKit does not read its REMARK SMILES"),
+    ("SMILES C", "SMILES N", "its REMARK SMILES has other atoms than these"),
+    ("SMILES C", "SMILES CC", "its REMARK SMILES has other atoms than these"),
+    ("IDX 1 1", "IDX 1 77", "its REMARK SMILES IDX names atoms that are not there"),
+    ("IDX 1 1", "IDX 1 x", "its REMARK SMILES IDX names atoms that are not there"),
+    ("IDX 1 1", "IDX 1", "its REMARK SMILES IDX names atoms that are not there"),
+    ("IDX 1 1", "IDX 9 1", "its REMARK SMILES has other atoms than these"),
+    ("PARENT 2", "PARENT 7", "its REMARK SMILES IDX names atoms that are not there"),
+])  # fmt: skip
 def test_remarks__of_another_molecule_are_refused(old: str, new: str, problem: str) -> None:
     text = prepared("CO")
     assert text.count(old) == 1
@@ -214,9 +211,7 @@ def of_mol2(text: bytes) -> str:
 @pytest.mark.parametrize(
     ("hydrogens", "text"), [("all", CHARGED), ("polar", POLAR), ("none", BARE)]
 )
-def test_mol2__is_the_molecule_however_it_is_written(
-    hydrogens: str, text: str, aromatic: bool
-) -> None:
+def test_mol2__is_the_molecule_in_any_words(hydrogens: str, text: str, aromatic: bool) -> None:
     """Charges in the file are all 0, as of programs that do not know them."""
     molecules = text.split()
     found = {smiles: of_mol2(written(smiles, aromatic, hydrogens)) for smiles in molecules}

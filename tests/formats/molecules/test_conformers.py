@@ -68,18 +68,15 @@ def test_conformers__of_other_formats_keep_atoms_in_order_and_data_items(layout:
     assert record.endswith(b"$$$$\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "layout", "problem"),
-    [
-        (b"c1ccccc2 x", "smiles", "RDKit does not read its SMILES 'c1ccccc2'"),
-        (b"C[N](C)(C)(C)C x", "smiles", "Explicit valence for atom # 1 N, 5"),
-        (b"[C@]12(F)[C@@H](C1)C2", "smiles", "finds no coordinates"),
-        (b"\n", "smiles", "no atoms"),
-        (b"C" * 9000, "smiles", "more than 5,000 characters"),
-        (b"C" * 400, "smiles", "more than 500 atoms"),
-        (PDB, "pdb", "PDB has no bond orders: give SDF, MOL2 or SMILES"),
-    ],
-)
+@pytest.mark.parametrize(("text", "layout", "problem"), [
+    (b"c1ccccc2 x", "smiles", "RDKit does not read its SMILES 'c1ccccc2'"),
+    (b"C[N](C)(C)(C)C x", "smiles", "Explicit valence for atom # 1 N, 5"),
+    (b"[C@]12(F)[C@@H](C1)C2", "smiles", "finds no coordinates"),
+    (b"\n", "smiles", "no atoms"),
+    (b"C" * 9000, "smiles", "more than 5,000 characters"),
+    (b"C" * 400, "smiles", "more than 500 atoms"),
+    (PDB, "pdb", "PDB has no bond orders: give SDF, MOL2 or SMILES"),
+])  # fmt: skip
 def test_molecules__without_conformers_are_told_why(text: bytes, layout: str, problem: str) -> None:
     with pytest.raises(MoleculeError, match=problem):
         make_conformers(text, layout, 2)

@@ -64,9 +64,7 @@ def test_records__of_a_file_without_atoms_say_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", TEXTS)
-def test_layout__is_told_by_the_content_where_the_name_says_nothing(
-    layout: str, tmp_path: Path
-) -> None:
+def test_layout__is_told_by_content_where_no_name_says_it(layout: str, tmp_path: Path) -> None:
     path = tmp_path / "unknown"
     path.write_bytes(TEXTS[layout])
     (source,), _ = open_sources([str(path)], skip=False)

@@ -139,9 +139,7 @@ def test_pocket__may_be_given_by_url(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("by_url", [False, True])
-def test_autogrid__goes_without_maps_of_types_that_are_not_there(
-    tmp_path: Path, by_url: bool
-) -> None:
+def test_autogrid__goes_without_maps_that_are_not_there(tmp_path: Path, by_url: bool) -> None:
     """Vina's own tutorial has such a file. Compressed maps are there."""
     path = Path(autogrid(tmp_path, ("A", "Br", "OA")))
     (tmp_path / "p.Br.map").unlink()
@@ -157,9 +155,7 @@ def test_autogrid__goes_without_maps_of_types_that_are_not_there(
 
 @pytest.mark.parametrize("by_url", [False, True])
 @pytest.mark.parametrize("missing", ["e", "d", "A OA"])
-def test_autogrid__names_the_map_that_is_missing(
-    tmp_path: Path, missing: str, by_url: bool
-) -> None:
+def test_autogrid__names_a_map_that_is_missing(tmp_path: Path, missing: str, by_url: bool) -> None:
     path = Path(autogrid(tmp_path))
     for name in missing.split():
         (tmp_path / f"p.{name}.map").unlink()
@@ -170,32 +166,26 @@ def test_autogrid__names_the_map_that_is_missing(
     assert str(caught.value).startswith(start)
 
 
-# ---- what is wrong ----------------------------------------------------------------------------
-
-
 NAN = VALUES.copy()
 NAN[1, 2, 3] = np.nan
 FLAT = VALUES[:, :1]
 COUNTS = "object 1 class gridpositions counts {} {} {}"
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (dx(NAN), r"pocket\.dx: grid index \[1, 2, 3\] \(from 0\): the value is nan: every value"),
-        (dx(body="1 2 3"), "3 values where 'gridpositions counts' says 60"),
-        (dx(body="1 2\nx " + "0 " * 57), r"line 10: 'x' is no number"),
-        (dx(x="delta 0.5 0.1 0"), "its axes are not parallel to x, y and z"),
-        (dx(x="delta nan 0 0"), r"line 4: every number must be finite: 'nan 0 0'"),
-        (dx(origin="origin 0 inf 0"), r"line 3: every number must be finite: '0 inf 0'"),
-        (dx(counts=COUNTS.format(*[1 << 32] * 3)), "60 values where .* says 79,228,162,514,264,"),
-        (dx(counts=COUNTS.format("9" * 5000, 4, 5)), "it has no 'class gridpositions counts"),
-        (dx(x=""), "it needs 3 line"),
-        (dx(counts=""), "it has no 'class gridpositions counts nx ny nz'"),
-        (dx(data=""), "it has no array with 'data follows'"),
-        (b"", "is empty"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "problem"), [
+    (dx(NAN), r"pocket\.dx: grid index \[1, 2, 3\] \(from 0\): the value is nan: every value"),
+    (dx(body="1 2 3"), "3 values where 'gridpositions counts' says 60"),
+    (dx(body="1 2\nx " + "0 " * 57), r"line 10: 'x' is no number"),
+    (dx(x="delta 0.5 0.1 0"), "its axes are not parallel to x, y and z"),
+    (dx(x="delta nan 0 0"), r"line 4: every number must be finite: 'nan 0 0'"),
+    (dx(origin="origin 0 inf 0"), r"line 3: every number must be finite: '0 inf 0'"),
+    (dx(counts=COUNTS.format(*[1 << 32] * 3)), "60 values where .* says 79,228,162,514,264,"),
+    (dx(counts=COUNTS.format("9" * 5000, 4, 5)), "it has no 'class gridpositions counts"),
+    (dx(x=""), "it needs 3 line"),
+    (dx(counts=""), "it has no 'class gridpositions counts nx ny nz'"),
+    (dx(data=""), "it has no array with 'data follows'"),
+    (b"", "is empty"),
+])  # fmt: skip
 def test_dx__that_is_wrong_is_refused(write: Write, content: bytes, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         read_pocket(write("pocket.dx", content))
@@ -206,34 +196,28 @@ def map_text(steps: str = "2 3 4", spacing: str = "0.5", values: int = 60, first
     return head + "\n".join([first, *["1"] * (values - 1)]) + "\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (map_text(steps="2 3 6"), r"p\.OA\.map: NELEMENTS is 2 3 6, but 2 3 4 in .*: the maps are"),
-        (map_text(spacing="0.375"), r"p\.OA\.map: SPACING is 0\.375, but 0\.5"),
-        (map_text(values=59), r"p\.OA\.map: 59 values where NELEMENTS says 60"),
-        (map_text(first="nan"), r"p\.maps\.fld: map OA, grid index \[0, 0, 0\]"),
-        (map_text(first="?"), r"p\.OA\.map: line 7: '\?' is no number"),
-        ("nothing\n" * 70, r"p\.OA\.map: it does not say SPACING as AutoGrid does"),
-        (map_text(steps="2 3 nan"), r"p\.OA\.map: line 5: every number must be finite"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "problem"), [
+    (map_text(steps="2 3 6"), r"p\.OA\.map: NELEMENTS is 2 3 6, but 2 3 4 in .*: the maps are"),
+    (map_text(spacing="0.375"), r"p\.OA\.map: SPACING is 0\.375, but 0\.5"),
+    (map_text(values=59), r"p\.OA\.map: 59 values where NELEMENTS says 60"),
+    (map_text(first="nan"), r"p\.maps\.fld: map OA, grid index \[0, 0, 0\]"),
+    (map_text(first="?"), r"p\.OA\.map: line 7: '\?' is no number"),
+    ("nothing\n" * 70, r"p\.OA\.map: it does not say SPACING as AutoGrid does"),
+    (map_text(steps="2 3 nan"), r"p\.OA\.map: line 5: every number must be finite"),
+])  # fmt: skip
 def test_autogrid__with_a_bad_map_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         read_pocket(autogrid(tmp_path, p__OA__map=text))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "problem"),
-    [
-        ("NELEMENTS 2 3 4", "NELEMENTS inf 3 4", r"line 3: every number must be finite: 'inf 3 4'"),
-        ("NELEMENTS 2 3 4", "NELEMENTS -8 -8 4", "NELEMENTS is -8 -8 4: they must be whole numb"),
-        ("NELEMENTS 2 3 4", "NELEMENTS 2.5 3 4", r"NELEMENTS is 2\.5 3 4: they must be whole numb"),
-        ("NELEMENTS 2 3 4", "NELEMENTS 1e300 3 4", r"NELEMENTS is 1e\+300 3 4: .* to 1,000,000,"),
-        ("NELEMENTS 2 3 4", "NELEMENTS 2 3", "it does not say NELEMENTS as AutoGrid does"),
-        ("CENTER -1.0", "CENTER inf", r"line 4: every number must be finite: 'inf 2\.75 1\.25'"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "problem"), [
+    ("NELEMENTS 2 3 4", "NELEMENTS inf 3 4", r"line 3: every number must be finite: 'inf 3 4'"),
+    ("NELEMENTS 2 3 4", "NELEMENTS -8 -8 4", "NELEMENTS is -8 -8 4: they must be whole numb"),
+    ("NELEMENTS 2 3 4", "NELEMENTS 2.5 3 4", r"NELEMENTS is 2\.5 3 4: they must be whole numb"),
+    ("NELEMENTS 2 3 4", "NELEMENTS 1e300 3 4", r"NELEMENTS is 1e\+300 3 4: .* to 1,000,000,"),
+    ("NELEMENTS 2 3 4", "NELEMENTS 2 3", "it does not say NELEMENTS as AutoGrid does"),
+    ("CENTER -1.0", "CENTER inf", r"line 4: every number must be finite: 'inf 2\.75 1\.25'"),
+])  # fmt: skip
 @pytest.mark.parametrize("maps_too", [False, True])
 def test_autogrid__with_a_header_that_makes_no_grid_is_refused(
     tmp_path: Path, maps_too: bool, old: str, new: str, problem: str
@@ -275,25 +259,22 @@ def test_numpy__inflates_what_is_needed_only(tmp_path: Path) -> None:
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"something else", "no MRC or CCP4 map: it has no header"),
-        (mrc_bytes()[:1000], "no MRC or CCP4 map: it has no header of 1,024 bytes with MAP"),
-        (mrc_bytes()[:-1], "it ends early: 59 values where its header says 60"),
-        (mrc_bytes(word_24=8), "it ends early: 58 values where its header says 60"),
-        (mrc_bytes(word_24=-4), "after an extended header of -4 bytes"),
-        (mrc_bytes(word_1=1 << 30), "60 values where its header says 21,474,836,480"),
-        (mrc_bytes(word_2=0), r"its header says \[3, 0, 5\] values"),
-        (mrc_bytes(word_8=0), "the spacing along x is inf, not positive and finite"),
-        (mrc_bytes(3), r"its values are of mode 3, which is not read \(only 0, 1, 2, 6\)"),
-        (mrc_bytes(word_54=0), "its machine stamp says neither little-endian nor big-endian"),
-        (mrc_bytes(word_17=2), r"its header names no axes: \[2, 2, 3\]"),
-        (mrc_bytes(word_11=0.0), "the spacing along x is 0, not positive"),
-        (mrc_bytes(word_15=100.0), "its axes are not at right angles"),
-        (mrc_bytes(**SKEWED, word_35=2.5), r"skew transformation .LSKFLG.: this is not read"),
-    ],
-)
+@pytest.mark.parametrize(("content", "problem"), [
+    (b"something else", "no MRC or CCP4 map: it has no header"),
+    (mrc_bytes()[:1000], "no MRC or CCP4 map: it has no header of 1,024 bytes with MAP"),
+    (mrc_bytes()[:-1], "it ends early: 59 values where its header says 60"),
+    (mrc_bytes(word_24=8), "it ends early: 58 values where its header says 60"),
+    (mrc_bytes(word_24=-4), "after an extended header of -4 bytes"),
+    (mrc_bytes(word_1=1 << 30), "60 values where its header says 21,474,836,480"),
+    (mrc_bytes(word_2=0), r"its header says \[3, 0, 5\] values"),
+    (mrc_bytes(word_8=0), "the spacing along x is inf, not positive and finite"),
+    (mrc_bytes(3), r"its values are of mode 3, which is not read \(only 0, 1, 2, 6\)"),
+    (mrc_bytes(word_54=0), "its machine stamp says neither little-endian nor big-endian"),
+    (mrc_bytes(word_17=2), r"its header names no axes: \[2, 2, 3\]"),
+    (mrc_bytes(word_11=0.0), "the spacing along x is 0, not positive"),
+    (mrc_bytes(word_15=100.0), "its axes are not at right angles"),
+    (mrc_bytes(**SKEWED, word_35=2.5), r"skew transformation .LSKFLG.: this is not read"),
+])  # fmt: skip
 def test_mrc__that_is_wrong_is_refused(write: Write, content: bytes, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         read_pocket(write("p.mrc", content))
@@ -310,16 +291,13 @@ def npy_of(shape: str) -> bytes:
     return b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head + bytes(8)
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (npy_of("(1024, 1024, 1024)"), "it ends early: 8 bytes where its header says 4,294,967,29"),
-        (npy_of("(-1, 2, 2)"), "no array: "),
-        (npy_of("(9999999999999, 9999999999999, 9)"), "it ends early: 8 bytes"),
-        (npy_of("(2, 2, ["), "no array: "),
-        (b"no array at all", "no array: "),
-    ],
-)
+@pytest.mark.parametrize(("content", "problem"), [
+    (npy_of("(1024, 1024, 1024)"), "it ends early: 8 bytes where its header says 4,294,967,29"),
+    (npy_of("(-1, 2, 2)"), "no array: "),
+    (npy_of("(9999999999999, 9999999999999, 9)"), "it ends early: 8 bytes"),
+    (npy_of("(2, 2, ["), "no array: "),
+    (b"no array at all", "no array: "),
+])  # fmt: skip
 @pytest.mark.parametrize("packed", [False, True])
 def test_numpy__that_says_it_is_huge_or_is_none_is_refused(
     write: Write, content: bytes, problem: str, packed: bool
@@ -348,27 +326,22 @@ def test_numpy__what_zip_says_of_a_damaged_file_is_short(tmp_path: Path) -> None
     assert len(str(refused.value)) < 600
 
 
-@pytest.mark.parametrize(
-    ("arrays", "problem"),
-    [
-        ({"grid": np.array([{}], object)}, "no array: Object arrays cannot be loaded"),
-        ({"grid": VALUES[0]}, r"the grid is float32\[4, 5\]: three axes are needed"),
-        ({"grid": VALUES.astype("U4")}, "three axes are needed"),
-        ({"grid": NAN}, r"grid index \[1, 2, 3\]"),
-        ({"grid": np.full(SHAPE, np.inf)}, r"the value is inf and 59 more"),
-        ({"grid": FLAT}, "1 point along y"),
-        ({"origin": math.nan}, "the origin is no place: it is not finite"),
-        ({"origin": np.longdouble("1e4000")}, "the origin is no place"),
-        ({"origin": (0, 0)}, "its origin is not one number, or three"),
-        ({"spacing": (1, math.inf, 1)}, "the spacing along y is inf, not positive and finite"),
-        ({"spacing": 0}, "the spacing along x is 0, not positive"),
-        ({"spacing": [[1, 1, 1]]}, "its spacing is not one number, or three"),
-        ({"spacing": True}, "its spacing is not one number, or three"),
-    ],
-)
-def test_numpy__that_is_wrong_is_refused(
-    tmp_path: Path, arrays: dict[str, Any], problem: str
-) -> None:
+@pytest.mark.parametrize(("arrays", "problem"), [
+    ({"grid": np.array([{}], object)}, "no array: Object arrays cannot be loaded"),
+    ({"grid": VALUES[0]}, r"the grid is float32\[4, 5\]: three axes are needed"),
+    ({"grid": VALUES.astype("U4")}, "three axes are needed"),
+    ({"grid": NAN}, r"grid index \[1, 2, 3\]"),
+    ({"grid": np.full(SHAPE, np.inf)}, r"the value is inf and 59 more"),
+    ({"grid": FLAT}, "1 point along y"),
+    ({"origin": math.nan}, "the origin is no place: it is not finite"),
+    ({"origin": np.longdouble("1e4000")}, "the origin is no place"),
+    ({"origin": (0, 0)}, "its origin is not one number, or three"),
+    ({"spacing": (1, math.inf, 1)}, "the spacing along y is inf, not positive and finite"),
+    ({"spacing": 0}, "the spacing along x is 0, not positive"),
+    ({"spacing": [[1, 1, 1]]}, "its spacing is not one number, or three"),
+    ({"spacing": True}, "its spacing is not one number, or three"),
+])  # fmt: skip
+def test_numpy__wrong_is_refused(tmp_path: Path, arrays: dict[str, Any], problem: str) -> None:
     given = {"grid": VALUES, "origin": ORIGIN, "spacing": SPACING, **arrays}
     np.savez(tmp_path / "p.npz", **given)
     with pytest.raises(InputError, match=problem):

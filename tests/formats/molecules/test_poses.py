@@ -117,9 +117,7 @@ ODD = [
 
 
 @pytest.mark.parametrize(("layout", "text", "problem"), ODD)
-def test_pose__of_what_is_no_element_is_in_its_own_format(
-    layout: str, text: bytes, problem: str
-) -> None:
+def test_pose__of_no_element_is_in_its_own_format(layout: str, text: bytes, problem: str) -> None:
     molecule = parse(text, layout)
     pose = render(molecule, "", layout, molecule.positions, {})
     assert parse(pose, layout).elements == molecule.elements
@@ -129,9 +127,7 @@ def test_pose__of_what_is_no_element_is_in_its_own_format(
 
 
 @pytest.mark.parametrize(("layout", "text", "problem"), ODD)
-def test_drawing__tells_what_is_no_element_from_elements(
-    layout: str, text: bytes, problem: str
-) -> None:
+def test_drawing__tells_what_is_no_element(layout: str, text: bytes, problem: str) -> None:
     molecule, odd = parse(text, layout), int(problem.split()[1]) - 1
     _, elements, bonds = drawing_of(molecule)
     assert elements == [*molecule.elements[:odd], "*", *molecule.elements[odd + 1 :]]

@@ -106,27 +106,24 @@ def nanometres(line: bytes) -> bytes:
     return b"".join(b"%8.3f" % (float(line[k : k + 8]) / 10) for k in (30, 38, 46))
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "problem"),
-    [
-        ("r.pdbqt", each(lambda line: b"" if b"HD" in line else line), "it has no hydrogens"),
-        ("r.pdbqt", each(lambda line: line[:66] + b"     0.000" + line[76:]), "it has no charges"),
-        ("r.pdbqt", each(lambda line: line[:30] + nanometres(line) + line[54:]), "nanometres"),
-        ("r.pdbqt", lambda x: x[:66] + b"       nan" + x[76:], "atom 1 has a charge of nan"),
-        ("r.pdbqt", lambda x: b"ROOT\n" + x + b"ENDROOT\nTORSDOF 0\n", "this is a ligand"),
-        ("r.pdbqt", lambda x: x[:77] + b"  " + x[79:], "line 1: the atom has no AutoDock type"),
-        ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
-        ("r.pdbqt", lambda x: x[:78], "line 1: the file ends in the middle of an atom"),
-        ("r.pdbqt", lambda x: x + x, r"C of ALA A 1 is at the place of C of ALA A 1 \(47 such"),
-        ("r.pdb", lambda _: peptide() + COPPER, "it has no atom type for CU A 902"),
-        ("r.pdb", lambda _: peptide() + ZINC[:20] + b" " + ZINC[20:], "line 40: the coordinates"),
-        ("r.sdf", lambda _: ETHANOL, "no receptor by its name"),
-        ("r.pdb", lambda _: LIGAND, "nothing of it can be prepared: .*: XYZ A 903 at"),
-        ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),
-        ("r.pdb", lambda _: b"END\n", "Meeko cannot prepare it: it has no atoms"),
-        ("r.cif", lambda _: b"data_x\n_a 'b\n", "Meeko cannot prepare it"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "change", "problem"), [
+    ("r.pdbqt", each(lambda line: b"" if b"HD" in line else line), "it has no hydrogens"),
+    ("r.pdbqt", each(lambda line: line[:66] + b"     0.000" + line[76:]), "it has no charges"),
+    ("r.pdbqt", each(lambda line: line[:30] + nanometres(line) + line[54:]), "nanometres"),
+    ("r.pdbqt", lambda x: x[:66] + b"       nan" + x[76:], "atom 1 has a charge of nan"),
+    ("r.pdbqt", lambda x: b"ROOT\n" + x + b"ENDROOT\nTORSDOF 0\n", "this is a ligand"),
+    ("r.pdbqt", lambda x: x[:77] + b"  " + x[79:], "line 1: the atom has no AutoDock type"),
+    ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
+    ("r.pdbqt", lambda x: x[:78], "line 1: the file ends in the middle of an atom"),
+    ("r.pdbqt", lambda x: x + x, r"C of ALA A 1 is at the place of C of ALA A 1 \(47 such"),
+    ("r.pdb", lambda _: peptide() + COPPER, "it has no atom type for CU A 902"),
+    ("r.pdb", lambda _: peptide() + ZINC[:20] + b" " + ZINC[20:], "line 40: the coordinates"),
+    ("r.sdf", lambda _: ETHANOL, "no receptor by its name"),
+    ("r.pdb", lambda _: LIGAND, "nothing of it can be prepared: .*: XYZ A 903 at"),
+    ("r.pdb", lambda _: each(lambda x: x[:30] + nanometres(x) + x[54:])(peptide()), "nanomet"),
+    ("r.pdb", lambda _: b"END\n", "Meeko cannot prepare it: it has no atoms"),
+    ("r.cif", lambda _: b"data_x\n_a 'b\n", "Meeko cannot prepare it"),
+])  # fmt: skip
 def test_receptor__that_is_not_prepared_or_none_is_refused(
     read: Callable[..., Read], name: str, change: Callable[[bytes], bytes], problem: str
 ) -> None:
@@ -134,9 +131,7 @@ def test_receptor__that_is_not_prepared_or_none_is_refused(
         read(change(peptide_pdbqt()), name)
 
 
-def test_receptor__in_pdb_needs_meeko(
-    read: Callable[..., Read], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pdb__needs_meeko(read: Callable[..., Read], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "meeko", None)
     with pytest.raises(InputError, match=r"needs Meeko: pip install 'multigpu\[receptors\]'"):
         read(peptide(), "r.pdb")

@@ -9,15 +9,11 @@ from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import FORMATS, parse
 
 
-@pytest.mark.parametrize(
-    "atoms",
-    [
-        "M  V30 1 N 0 0 0 0 CHG=1\nM  V30 2 O 1 0 0 0 CHG=-1 RAD=1\n",
-        "M  V30 1 N 0 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 RAD=1-\nM  V30  CHG=-1\n",
-        "M  V30 1 N 0 -\nM  V30 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 CH-\nM  V30 G=-1\n",
-    ],
-    ids=["one line", "two lines", "three lines"],
-)
+@pytest.mark.parametrize("atoms", [
+    "M  V30 1 N 0 0 0 0 CHG=1\nM  V30 2 O 1 0 0 0 CHG=-1 RAD=1\n",
+    "M  V30 1 N 0 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 RAD=1-\nM  V30  CHG=-1\n",
+    "M  V30 1 N 0 -\nM  V30 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 CH-\nM  V30 G=-1\n",
+], ids=["one line", "two lines", "three lines"])  # fmt: skip
 def test_pose__has_the_charges_of_v3000(atoms: str) -> None:
     text = (
         "x\n\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
@@ -93,17 +89,12 @@ def test_v3000__that_ends_within_a_line_says_so() -> None:
 # ---- conformers ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "is_conformer"),
-    [
-        (b"-0.8883", b" 1.5000", True), (b"ethanol", b"other", True), (b"A-17", b"B-4", True),
-        (b"  1  2  1  0", b"  1  2  1  6", True), (b"  1  2  1  0", b"  1  2  2  0", False),
-        (b" O   0", b" S   0", False), (b" O   0  0", b" O   0  3", False),
-        (b"M  END", b"M  CHG  1   3   1\nM  END", False),
-    ],
-)  # fmt: skip
-def test_conformer__has_the_same_atoms_bonds_and_charges(
-    old: bytes, new: bytes, is_conformer: bool
-) -> None:
+@pytest.mark.parametrize(("old", "new", "is_conformer"), [
+    (b"-0.8883", b" 1.5000", True), (b"ethanol", b"other", True), (b"A-17", b"B-4", True),
+    (b"  1  2  1  0", b"  1  2  1  6", True), (b"  1  2  1  0", b"  1  2  2  0", False),
+    (b" O   0", b" S   0", False), (b" O   0  0", b" O   0  3", False),
+    (b"M  END", b"M  CHG  1   3   1\nM  END", False),
+])  # fmt: skip
+def test_conformer__has_the_same_bonds(old: bytes, new: bytes, is_conformer: bool) -> None:
     other = parse(ETHANOL.replace(old, new), "sdf")
     assert other.is_conformer_of(parse(ETHANOL, "sdf")) == is_conformer

@@ -57,18 +57,15 @@ def test_folder__is_made_for_its_owner_alone(place: Path, mask: int) -> None:
     assert (mode(made), mode(made.parent)) == (0o700, 0o700)
 
 
-@pytest.mark.parametrize(
-    ("outer", "inner", "open_folder"),
-    [
-        (0o755, 0o755, ""),  # others may read: it is closed
-        (0o755, 0o777, "a"),
-        (0o755, 0o1777, "a"),
-        (0o755, 0o757, "a"),
-        (0o777, 0o700, "."),  # others may put another in its place,
-        (0o1777, 0o700, ""),  # which they cannot in a folder as /tmp
-        (0o700, 0o777, ""),  # nobody else gets there
-    ],
-)
+@pytest.mark.parametrize(("outer", "inner", "open_folder"), [
+    (0o755, 0o755, ""),  # others may read: it is closed
+    (0o755, 0o777, "a"),
+    (0o755, 0o1777, "a"),
+    (0o755, 0o757, "a"),
+    (0o777, 0o700, "."),  # others may put another in its place,
+    (0o1777, 0o700, ""),  # which they cannot in a folder as /tmp
+    (0o700, 0o777, ""),  # nobody else gets there
+])  # fmt: skip
 def test_folder__that_others_may_write_or_replace_is_refused_and_left_as_it_is(
     place: Path, outer: int, inner: int, open_folder: str
 ) -> None:
@@ -93,9 +90,7 @@ def test_folder__of_another_user_is_refused(place: Path) -> None:
 
 @as_root
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "file within"])
-def test_folder__in_which_another_user_has_put_something_is_refused_when_it_is_closed(
-    place: Path, kind: str
-) -> None:
+def test_folder__in_which_another_user_has_put_something_is_refused(place: Path, kind: str) -> None:
     """The stranger's code is there, whoever may write now."""
     theirs = place / "a" / "theirs"
     (place / "a").mkdir()
@@ -169,9 +164,7 @@ def module(tmp_path: Path) -> Path:
 
 
 @pytest.mark.process
-def test_functions__are_kept_in_a_folder_of_the_user_alone_but_not_where_others_may_write(
-    place: Path, module: Path
-) -> None:
+def test_functions__are_kept_in_a_folder_of_the_user_alone(place: Path, module: Path) -> None:
     cache = place / "cache"
     cache.mkdir(0o755)
     runs = [compiled(cache, module) for _ in range(2)]

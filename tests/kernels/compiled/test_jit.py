@@ -68,9 +68,7 @@ def kernels(tmp_path: Path) -> Path:
 
 
 @pytest.mark.process
-def test_kernel__is_compiled_again_after_an_edit_of_its_folder_or_a_shared_one_only(
-    kernels: Path,
-) -> None:
+def test_kernel__is_compiled_again_after_an_edit_of_what_it_imports(kernels: Path) -> None:
     root, scan = kernels.parents[1], "multigpu.kernels.scan"
     callee = kernels / "compiled" / "text" / "callee.py"
     callee.write_text(CALLEE.format(offset=1))

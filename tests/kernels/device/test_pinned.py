@@ -145,9 +145,7 @@ def test_what_was_taken_is_given_back_as_a_whole(pinned: Any, runtime: Runtime) 
 
 
 @pytest.mark.parametrize("size", [0, 1, HUGE - 1])
-def test_little_comes_from_the_pool(
-    pinned: Any, runtime: Runtime, pool: list[int], size: int
-) -> None:
+def test_little_is_of_the_pool(pinned: Any, runtime: Runtime, pool: list[int], size: int) -> None:
     assert len(pinned(size)) == size
     assert pool == [max(1, size)]
     assert not runtime.registered

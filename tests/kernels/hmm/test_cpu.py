@@ -7,16 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.backends import DEVICES, backend_of, on_host
+from support.backends import GPUS, backends, on_host
 from support.examples import examples
 from support.hmm_cases import Case, random_case
 
 from multigpu.kernels.hmm import STATES, ExpectedCounts, cpu, reference
 
-
-@pytest.fixture
-def backend(device: str) -> Any:
-    return backend_of("hmm", device)
+backend = backends("hmm")
+cuda = backends("hmm", GPUS)
 
 
 def assert_as_reference(backend: Any, case: Case, **how: Any) -> None:
@@ -61,14 +59,11 @@ def test_reference__path_is_the_best_of_all(seed: int) -> None:
     st.sampled_from([0, 3]),
     st.sampled_from([1, 4, 5, 10, 64]),
 )
-def test_cpu__is_the_reference(
-    seed: int, regions: int, samples: int, controls: int, k: int
-) -> None:
+def test_cpu__is_as_plain(seed: int, regions: int, samples: int, controls: int, k: int) -> None:
     case = random_case(seed, regions, samples, controls, k)
     assert_as_reference(cpu, case, threads=1 + seed % 2)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_paths__of_some_samples_are_those_of_all(backend: Any) -> None:
     counts, model, ways, inside = random_case(10, regions=400, samples=5, controls=2)
     expected = backend.expect(counts, model, inside)
@@ -82,7 +77,6 @@ def test_paths__of_some_samples_are_those_of_all(backend: Any) -> None:
     assert len(np.unique(every)) >= 4
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_paths__of_no_regions(backend: Any) -> None:
     case = random_case(5, regions=1, samples=2)
     counts, ways = case.counts[:0], case.moves[:0]
@@ -90,20 +84,18 @@ def test_paths__of_no_regions(backend: Any) -> None:
     assert on_host(backend.paths(counts, expected, case.model, ways)).shape == (0, 2)
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize(
     ("regions", "samples", "controls", "k"),
     [(1, 1, 0, 1), (127, 3, 0, 4), (128, 2, 2, 10), (129, 5, 0, 3), (1300, 2, 1, 25)],
 )
 def test_cuda__has_the_bytes_of_the_reference(
-    backend: Any, regions: int, samples: int, controls: int, k: int
+    cuda: Any, regions: int, samples: int, controls: int, k: int
 ) -> None:
     for seed in range(3):
-        assert_as_reference(backend, random_case(seed, regions, samples, controls, k))
+        assert_as_reference(cuda, random_case(seed, regions, samples, controls, k))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", DEVICES[1:])
-def test_cuda__has_the_bytes_of_the_reference_over_many_blocks(backend: Any) -> None:
+def test_cuda__has_the_bytes_of_the_reference_over_many_blocks(cuda: Any) -> None:
     """More blocks than a thread block has threads."""
-    assert_as_reference(backend, random_case(8, regions=40_000, samples=1))
+    assert_as_reference(cuda, random_case(8, regions=40_000, samples=1))

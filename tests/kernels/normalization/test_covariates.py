@@ -58,9 +58,7 @@ def test_apply__as_in_plain_numpy_for_any_number_of_threads(dtype: type) -> None
 @pytest.mark.parametrize(
     ("regions", "reads", "left"), [(40_000, 60, 0.07), (5000, 100, 0.12), (600, 600, 0.2)]
 )
-def test_waves__are_gone_and_what_samples_share_stays(
-    regions: int, reads: float, left: float
-) -> None:
+def test_waves__are_gone_and_what_is_shared_stays(regions: int, reads: float, left: float) -> None:
     counts, gc, waves = cohort(regions, 8, reads)
     found = correction([counts], gc, *everywhere(counts))
     factors = found.factors[found.level]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.backends import DEVICES, backend_of
+from support.backends import ALL, GPUS, backends
 
 from multigpu.kernels.normalization import (
     Normalization,
@@ -48,9 +48,9 @@ MATRICES = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def backend(device: str) -> Any:
-    return backend_of("normalization", device)
+backend = backends("normalization", ALL)
+fast = backends("normalization")
+cuda = backends("normalization", GPUS)
 
 
 def size_factors(backend: Any, counts: Any, *how: Any) -> SizeFactors:
@@ -112,7 +112,6 @@ def told(said: list[str]) -> list[str]:
     return [next(ours for theirs, ours in NOTES.items() if theirs in one) for one in mine]
 
 
-@pytest.mark.parametrize("device", ["reference", *DEVICES])
 @pytest.mark.parametrize("matrix", MATRICES)
 def test_normalize__as_in_r(backend: Any, golden: Path, matrix: str) -> None:
     facts, arrays = stored(golden / "cnv" / "normalize")
@@ -185,11 +184,10 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("options", KINDS, ids=str)
 @pytest.mark.parametrize("whole", [True, False])
 def test_size_factors__are_those_of_the_reference(
-    backend: Any, options: Normalization, whole: bool
+    fast: Any, options: Normalization, whole: bool
 ) -> None:
     rng = np.random.default_rng(5)
     counts = (
@@ -197,7 +195,7 @@ def test_size_factors__are_those_of_the_reference(
     )
     blocks = [slice(0, 500), slice(500, 501), slice(501, 900)]
     expected = reference.size_factors(counts, blocks, options)
-    got = size_factors(backend, counts, blocks, options)
+    got = size_factors(fast, counts, blocks, options)
     assert got.notes == expected.notes
     assert got.notes
     np.testing.assert_allclose(got.factors, expected.factors, rtol=1e-12)
@@ -210,59 +208,53 @@ def any_counts(rng: np.random.Generator, regions: int, samples: int, whole: bool
     return counts if whole else counts * np.exp(rng.choice([-5, 0.3, rng.normal()], (regions, 1)))
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("options", KINDS, ids=str)
 @pytest.mark.parametrize("whole", [True, False])
 def test_cuda__has_the_bits_of_the_cpu(
-    backend: Any, options: Normalization, whole: bool, monkeypatch: pytest.MonkeyPatch
+    cuda: Any, options: Normalization, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Compare counts on the host and on the device."""
-    for module in (backend, cpu):
+    for module in (cuda, cpu):
         monkeypatch.setattr(module, "STRETCH", 64)
     counts = any_counts(np.random.default_rng([15, whole]), 3000, 8, whole)
     blocks = [slice(0, 1900), slice(1900, 1901), slice(1901, 2600), slice(2600, 3000)]
     expected = cpu.size_factors(counts, blocks, options)
     for got in (
-        backend.size_factors(counts, blocks, options),
-        size_factors(backend, counts, blocks, options),
+        cuda.size_factors(counts, blocks, options),
+        size_factors(cuda, counts, blocks, options),
     ):
         np.testing.assert_array_equal(got.factors, expected.factors)
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("samples", [2, 3, 100, 300])
 def test_cuda__has_the_bits_of_the_cpu_for_few_and_many_samples(
-    backend: Any, samples: int, monkeypatch: pytest.MonkeyPatch
+    cuda: Any, samples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (backend, cpu):
+    for module in (cuda, cpu):
         monkeypatch.setattr(module, "STRETCH", 50)
     for seed in range(3):
         counts = any_counts(np.random.default_rng([16, samples, seed]), 170, samples, whole=False)
         for options in (Normalization(), Normalization("mean", "mean")):
-            got = size_factors(backend, counts, [slice(0, 170)], options).factors
+            got = size_factors(cuda, counts, [slice(0, 170)], options).factors
             expected = cpu.size_factors(counts, [slice(0, 170)], options, threads=2).factors
             np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("seed", range(4))
-def test_cuda__has_the_bits_of_the_cpu_in_what_a_dispersion_is_made_of(
-    backend: Any, seed: int
-) -> None:
+def test_cuda__has_the_bits_of_the_cpu_in_parts_of_a_dispersion(cuda: Any, seed: int) -> None:
     """Compare its parts, as of the dispersion itself few bits are left."""
     rng = np.random.default_rng([18, seed])
     counts, factors = any_counts(rng, 3000, 9, whole=seed % 2 == 0), rng.uniform(0.5, 2, 9)
     used = (counts >= 1).any(axis=1)
-    there = backend.ChromosomeStatistics(backend.cupy.asarray(counts), range(9))
+    there = cuda.ChromosomeStatistics(cuda.cupy.asarray(counts), range(9))
     expected = cpu._ratios(counts[used], factors)
     np.testing.assert_array_equal(there.ratios(factors).get()[used], expected)
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
-def test_cuda__reads_no_counts_of_another_type(backend: Any) -> None:
-    counts = backend.cupy.asarray(np.ones((3, 2), np.int64))
+def test_cuda__reads_no_counts_of_another_type(cuda: Any) -> None:
+    counts = cuda.cupy.asarray(np.ones((3, 2), np.int64))
     with pytest.raises(TypeError, match="must be int32 or float64"):
-        backend.size_factors(counts, [slice(0, 3)], Normalization())
+        cuda.size_factors(counts, [slice(0, 3)], Normalization())
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -295,10 +287,6 @@ def test_size_factors__know_of_reads_elsewhere() -> None:
         np.testing.assert_array_equal(one.factors[0], row)
 
 
-# ---- bad input ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("device", ["reference", *DEVICES])
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
 def test_size_factors__impossible_counts_are_refused(backend: Any, value: float) -> None:
     counts = np.full((50, 3), 7.0)
@@ -307,7 +295,6 @@ def test_size_factors__impossible_counts_are_refused(backend: Any, value: float)
         size_factors(backend, counts, [slice(0, 50)], Normalization())
 
 
-@pytest.mark.parametrize("device", ["reference", *DEVICES])
 def test_size_factors__need_reads_of_every_sample_and_two_samples(backend: Any) -> None:
     counts = np.full((50, 3), 7, np.int32)
     counts[:, 2] = 0
@@ -324,16 +311,13 @@ def test_error__tells_the_sample_by_its_name_and_survives_pickling() -> None:
     assert str(NormalizationError("no counts")) == "no counts"
 
 
-@pytest.mark.parametrize(
-    ("bad", "text"),
-    [
-        ({"norm_type": "min"}, "norm type 'min': must be one of poisson, mean"),
-        ({"size_factor": "sum"}, "size factor 'sum'"),
-        ({"norm_quantile": 2}, "norm quantile 2: must be between 0 and 1"),
-        ({"size_factor_quantile": -0.1}, "size factor quantile -0.1"),
-        ({"ploidy": (2, 2, -1)}, "ploidies must be whole numbers, 0 or more"),
-    ],
-)
+@pytest.mark.parametrize(("bad", "text"), [
+    ({"norm_type": "min"}, "norm type 'min': must be one of poisson, mean"),
+    ({"size_factor": "sum"}, "size factor 'sum'"),
+    ({"norm_quantile": 2}, "norm quantile 2: must be between 0 and 1"),
+    ({"size_factor_quantile": -0.1}, "size factor quantile -0.1"),
+    ({"ploidy": (2, 2, -1)}, "ploidies must be whole numbers, 0 or more"),
+])  # fmt: skip
 def test_options__out_of_range_are_refused(bad: dict[str, Any], text: str) -> None:
     with pytest.raises(NormalizationError, match=text):
         Normalization(**bad)

@@ -232,15 +232,12 @@ def test_energies__are_those_of_the_maps() -> None:
     np.testing.assert_allclose((values[channels] * weights).sum(axis=1), -energies, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        ({"values": np.full((1, 2, 2, 2), np.nan, np.float32)}, "not finite or beyond"),
-        ({"values": np.full((1, 2, 2, 2), -np.inf, np.float32)}, "not finite or beyond"),
-        ({"spacing": np.zeros(3)}, "spacing is .* is possible"),
-        ({"origin": np.full(3, np.nan)}, "origin is not finite"),
-    ],
-)
+@pytest.mark.parametrize(("change", "match"), [
+    ({"values": np.full((1, 2, 2, 2), np.nan, np.float32)}, "not finite or beyond"),
+    ({"values": np.full((1, 2, 2, 2), -np.inf, np.float32)}, "not finite or beyond"),
+    ({"spacing": np.zeros(3)}, "spacing is .* is possible"),
+    ({"origin": np.full(3, np.nan)}, "origin is not finite"),
+])  # fmt: skip
 def test_field__refuses_what_it_cannot_be(change: dict[str, Any], match: str) -> None:
     given = {"values": np.zeros((1, 3, 3, 3), np.float32), "origin": np.zeros(3)}
     with pytest.raises(ValueError, match=match):

@@ -104,9 +104,7 @@ def test_scores__wait_for_nothing_but_the_winners_of_a_round(cuda: Any, gpu: Gpu
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), (2, 3, 300), (40, 2, 2)])
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-def test_search__in_grids_of_odd_shapes(
-    cuda: Any, interpolation: str, shape: tuple[int, int, int]
-) -> None:
+def test_search__in_odd_grids(cuda: Any, interpolation: str, shape: tuple[int, int, int]) -> None:
     rng = np.random.default_rng(11)
     field = random_field(rng, 2, interpolation, shape=shape)
     middle = tuple((ORIGIN + SPACING * (np.array(shape) - 1) / 2).tolist())

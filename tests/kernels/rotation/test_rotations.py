@@ -30,13 +30,10 @@ def test_euler__has_as_many_steps_as_fit(precision: float, n: int) -> None:
     assert (n - 1) * Fraction(str(precision)) < 360 <= n * Fraction(str(precision))
 
 
-@pytest.mark.parametrize(
-    "precision",
-    [
-        *(*range(13, 361, 7), 13.5, 16.875, 359.5, 1000, 360, 180, 120, 100, 60, 50, 45, 36, 30),
-        *(22.5, 24, 270, 135, 67.5, 54, 33.75, 27),  # 270° is a multiple of p, 90° is none
-    ],
-)
+@pytest.mark.parametrize("precision", [
+    *(*range(13, 361, 7), 13.5, 16.875, 359.5, 1000, 360, 180, 120, 100, 60, 50, 45, 36, 30),
+    *(22.5, 24, 270, 135, 67.5, 54, 33.75, 27),  # 270° is a multiple of p, 90° is none
+])  # fmt: skip
 def test_euler__misses_no_rotation_and_tries_none_twice(precision: float) -> None:
     """Rotations are quaternions q and -q, the nearest of which are looked for."""
     rotations = EulerRotations(precision)

@@ -120,9 +120,7 @@ def test_search__ends_where_no_more_poses_are_apart(scored: list[int], apart: fl
     assert sum(scored) == search.stop
 
 
-def test_search__takes_the_lowest_indices_where_all_poses_tie(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_search__takes_lowest_indices_where_all_poses_tie(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thinning, "MOST_LISTED", 4)
     rng = np.random.default_rng(3)
     field = random_field(rng, outside="zero")

@@ -45,9 +45,7 @@ KINDS = st.sampled_from(["flat", "steep", "ties"])
 
 @examples(150)
 @given(SEEDS, *RULES, KINDS)
-def test_band__is_that_of_brute_force(
-    seed: int, interpolation: str, outside: str, kind: str
-) -> None:
+def test_band__is_of_brute_force(seed: int, interpolation: str, outside: str, kind: str) -> None:
     assert_band("cpu", seed, interpolation, outside, kind)
 
 
@@ -139,9 +137,7 @@ def test_no_bodies__have_no_poses(backend: str) -> None:
 
 @examples(40)
 @given(SEEDS, *RULES)
-def test_map__is_never_above_the_shortfall_of_an_atom(
-    seed: int, interpolation: str, outside: str
-) -> None:
+def test_map__is_never_above_a_shortfall(seed: int, interpolation: str, outside: str) -> None:
     """At any place, turned and shifted as a pose may be."""
     rng = np.random.default_rng(seed)
     case = band_case(rng, interpolation, outside, "steep")

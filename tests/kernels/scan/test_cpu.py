@@ -25,9 +25,7 @@ def arrays(*holders: Any) -> Iterator[NDArray[Any]]:
 
 
 @pytest.mark.parametrize("ambiguous", [0.0, 0.002])
-def test_patterns__of_31_bases_take_less_than_300_bytes_with_names_and_letters(
-    ambiguous: float,
-) -> None:
+def test_patterns__of_31_bases_take_less_than_300_bytes_in_all(ambiguous: float) -> None:
     """Names and letters take up to 70 more."""
     scanner = cpu.ExactScanner(random_patterns(MANY, 31), ScanRules(), bases=100 * MANY)
     index = scanner.index(ambiguous)
@@ -49,9 +47,7 @@ def test_index__is_that_of_all_chunks_with_about_as_many_ambiguous_bases() -> No
     assert len({id(scanner.index(share)) for share in shares}) <= 2
 
 
-def test_patterns__too_many_for_the_memory_are_no_matter_of_the_chunk(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_patterns__too_many_are_no_matter_of_the_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A MemoryError would have the chunk halved again and again, and the index tried each time."""
 
     def none(*_: Any) -> None:

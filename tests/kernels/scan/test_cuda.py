@@ -127,14 +127,11 @@ def check(cuda: Any, chunk: Chunk, patterns: Patterns, rules: ScanRules) -> Hits
     return found
 
 
-@pytest.mark.parametrize(
-    ("share_of_n", "stride", "strict"),
-    [
-        *(pytest.param(share, stride, False, marks=[pytest.mark.slow] * (i % 2))
-          for share in SHARES_OF_N for i, stride in enumerate(STRIDES)),
-        *((share, stride, True) for share in (0.0, 0.1, 1.0) for stride in (2, 8)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("share_of_n", "stride", "strict"), [
+    *(pytest.param(share, stride, False, marks=[pytest.mark.slow] * (i % 2))
+      for share in SHARES_OF_N for i, stride in enumerate(STRIDES)),
+    *((share, stride, True) for share in (0.0, 0.1, 1.0) for stride in (2, 8)),
+])  # fmt: skip
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 def test_scan__equals_the_reference(
     cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float,
@@ -258,9 +255,7 @@ def test_scan__more_hits_than_there_is_room_for(
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
-def test_scan__too_little_memory(
-    cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, first: bool
-) -> None:
+def test_scan__no_memory(cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:
     use_plan(monkeypatch, cuda, SeedPlan(4, 4, 1))
     monkeypatch.setattr(cuda, "EMPTY_TABLE", TABLE // 2)
     rng = np.random.default_rng(6)
@@ -339,20 +334,17 @@ extern "C" __global__ void deserted(u32* out) { if (threadIdx.x < 32) __syncthre
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("part", r"part, block 0, thread \d+: lane \d+ is at .* in line 4, lane 0 at __any_sync"),
-        ("leave", r"leave, .* a lane has ended, lane \d+ waits at __ballot_sync in line 9"),
-        ("overrun", r"overrun, .* touches memory outside of its arrays at 0x"),
-        ("shift", "shift, .* undefined behaviour"),
-        ("endless", "endless, .* does not end: 1 seconds"),
-        ("apart", r"apart, .* thread 32 is at __syncthreads in line 16, thread 0 in line 15"),
-        ("deserted", "deserted, .* 1 warps wait at __syncthreads, the others have ended"),
-        ("twice", "takes 1 arguments, got 2"),
-        ("number", r"argument 0 is 8 bytes \(a pointer\), got 8"),
-    ],
-)
+@pytest.mark.parametrize(("name", "problem"), [
+    ("part", r"part, block 0, thread \d+: lane \d+ is at .* in line 4, lane 0 at __any_sync"),
+    ("leave", r"leave, .* a lane has ended, lane \d+ waits at __ballot_sync in line 9"),
+    ("overrun", r"overrun, .* touches memory outside of its arrays at 0x"),
+    ("shift", "shift, .* undefined behaviour"),
+    ("endless", "endless, .* does not end: 1 seconds"),
+    ("apart", r"apart, .* thread 32 is at __syncthreads in line 16, thread 0 in line 15"),
+    ("deserted", "deserted, .* 1 warps wait at __syncthreads, the others have ended"),
+    ("twice", "takes 1 arguments, got 2"),
+    ("number", r"argument 0 is 8 bytes \(a pointer\), got 8"),
+])  # fmt: skip
 def test_emulator__finds(machine: tuple[Gpu, Any], name: str, problem: str) -> None:
     cupy = machine[1].cupy
     module = cupy.RawModule(code=WRONG, options=("-DEMULATED_SECONDS=1",))

@@ -47,9 +47,6 @@ def scanner(device: str, patterns: Patterns, rules: ScanRules) -> Any:
     return backend_of("scan", device).ExactScanner(patterns, rules)
 
 
-# ---- fixed data -------------------------------------------------------------------------------
-
-
 def word_lengths() -> Case:
     """Signatures about as long as machine words, at the start and the end of their records."""
     rng = np.random.default_rng(7)
@@ -121,9 +118,6 @@ def expected_of(name: str, rules: ScanRules, both: bool) -> Hits:
     return all_hits(name, rules.strict, both).chosen(rules.wanted, 1 + both, by_end=False)
 
 
-# ---- the search -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("device", NATIVE)
 @examples(300)
 @given(case=cases(), rules=st.sampled_from(ALL_RULES), both=st.booleans())
@@ -140,9 +134,7 @@ def test_scan__finds_what_the_reference_finds_in_random_data(
 @pytest.mark.parametrize("both", [False, True], ids=["forward", "both strands"])
 @pytest.mark.parametrize("rules", ALL_RULES, ids=str)
 @pytest.mark.parametrize("name", FIXED)
-def test_scan__finds_what_the_reference_finds(
-    device: str, name: str, rules: ScanRules, both: bool
-) -> None:
+def test_scan__is_right_in_fixed_data(device: str, name: str, rules: ScanRules, both: bool) -> None:
     chunk, patterns = chunk_and_patterns(name, both)
     expected = expected_of(name, rules, both)
     assert len(expected) > 0
@@ -183,9 +175,7 @@ def test_scan__of_very_many_hits_gives_them_all(device: str, first: bool) -> Non
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("records", [[], [b""], [b"", b""], [b"ACG"], [b"", b"ACG", b""]], ids=str)
-def test_scan__of_records_shorter_than_the_signature_finds_nothing(
-    device: str, records: list[bytes]
-) -> None:
+def test_scan__of_short_records_finds_nothing(device: str, records: list[bytes]) -> None:
     chunk, patterns = chunk_of([array(r) for r in records]), Patterns.of([array("NNNN")])
     assert_same(
         scanner(device, patterns, ScanRules()).scan(chunk),
@@ -248,8 +238,6 @@ def test_cpu_scanner__chunks_with_many_ambiguous_bases_after_some_with_few() -> 
         assert_same(searched.scan(chunk), reference.scan(chunk, patterns, ScanRules()))
     assert searched.index(0.0005) is not searched.index(0.2)
 
-
-# ---- illegal letters --------------------------------------------------------------------------
 
 ILLEGAL = [value for value in range(256) if chr(value) not in LEGAL]
 

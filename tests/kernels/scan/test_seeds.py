@@ -85,9 +85,7 @@ SHARES = [share / 1000 for share in range(11)]
 
 
 @pytest.mark.parametrize(("length", "count"), [(16, 10**5), (31, 10**6), (5000, 1000)])
-def test_plan__on_a_cpu_has_no_step_where_ambiguous_bases_become_more(
-    length: int, count: int
-) -> None:
+def test_plan__on_a_cpu_has_no_step_between_shares_of_n(length: int, count: int) -> None:
     """Neither the work nor the index, from one tenth of a per cent to the next."""
     runs = np.full(count, min(length, LONGEST_RUN))
     works = [seeds.works(runs, CPU, 1e8, share)[1].min() for share in SHARES]

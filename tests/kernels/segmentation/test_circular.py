@@ -46,9 +46,6 @@ def closed(values: Any, width: int, longest: int) -> circular.ArcBuffers:
     return room
 
 
-# ---- whole tracks -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("width", [2, 4])
 def test_cbs__is_the_plain_computation_where_changes_are_clear(width: int) -> None:
     rng = np.random.default_rng(1)
@@ -181,9 +178,6 @@ def test_cbs__finds_the_cnvs_of_dnacopy(golden: Path, name: str, seed: int) -> N
     assert same >= 0.85 * len(
         theirs
     )  # of the segments that are no CNVs some hang on chance in R, too
-
-
-# ---- the parts of a test ----------------------------------------------------------------------
 
 
 def test_bound__is_not_exceeded_by_any_order() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.backends import DEVICES, backend_of
+from support.backends import GPUS, backends
 from support.examples import examples
 
 from multigpu.kernels.segmentation import Segmentation, SegmentedTracks, TrackError, cpu, reference
@@ -26,9 +26,8 @@ NAMES = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def backend(device: str) -> Any:
-    return backend_of("segmentation", device)
+backend = backends("segmentation")
+cuda = backends("segmentation", GPUS)
 
 
 def options_of(parameters: dict[str, Any]) -> Segmentation:
@@ -121,7 +120,6 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_segment__vectors_as_in_r(backend: Any, golden: Path) -> None:
     cases, arrays = vectors(golden / "cnv" / "segment_vectors")
     assert len(cases) == 259
@@ -153,7 +151,6 @@ def good_vectors(golden: Path) -> Iterator[tuple[dict[str, Any], Any, Callable[[
             yield case, cleaned(of("x", "x_offset"), 0), of
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_statistic__of_vectors_as_in_r(backend: Any, golden: Path) -> None:
     for case, x, of in good_vectors(golden):
         expected = of("stat", "x_offset")
@@ -173,8 +170,6 @@ def test_reference__statistic_and_borders_of_vectors_as_in_r(golden: Path) -> No
             assert spans == [*expected], case["name"]
 
 
-# ---- the plain computation --------------------------------------------------------------------
-
 OPTIONS = st.builds(
     Segmentation,
     alpha=st.sampled_from([0.05, 0.02, 0.3, 0.7, 1, 3.7, 12, 500]),
@@ -190,9 +185,7 @@ TRACKS = st.lists(st.integers(0, 90), max_size=4)
 
 @examples(100)
 @given(TRACKS, OPTIONS, st.integers(0, 2**32), st.sampled_from([0.0, 0.3, 0.9]))
-def test_cpu__is_the_plain_computation(
-    lengths: list[int], options: Segmentation, seed: int, zeros: float
-) -> None:
+def test_cpu__as_plain(lengths: list[int], options: Segmentation, seed: int, zeros: float) -> None:
     x = steps(np.random.default_rng(seed), sum(lengths), zeros)
     assert_same(
         cpu.segment(x, tracks(*lengths), options, threads=1 + seed % 2),
@@ -213,9 +206,8 @@ def any_options(rng: np.random.Generator) -> Segmentation:
     )
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("seed", range(30))
-def test_cuda__has_the_bits_of_the_cpu(backend: Any, seed: int) -> None:
+def test_cuda__has_the_bits_of_the_cpu(cuda: Any, seed: int) -> None:
     rng = np.random.default_rng([20, seed])
     options = any_options(rng)
     shortest = 1 if options.limits else 2
@@ -225,20 +217,18 @@ def test_cuda__has_the_bits_of_the_cpu(backend: Any, seed: int) -> None:
     x[rng.random(len(x)) < rng.choice([0.0, 0.0, 0.01])] = [np.nan, np.inf, -np.inf][seed % 3]
     x[[0, -1]] = 1.0  # no track of one infinite value
     offsets = tracks(*lengths)
-    assert_same_bits(backend.segment(x, offsets, options), cpu.segment(x, offsets, options))
+    assert_same_bits(cuda.segment(x, offsets, options), cpu.segment(x, offsets, options))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("of", [ties, steps])
-def test_cuda__has_the_bits_of_the_cpu_in_a_long_track(backend: Any, of: Any) -> None:
+def test_cuda__has_the_bits_of_the_cpu_in_a_long_track(cuda: Any, of: Any) -> None:
     x = of(np.random.default_rng(21), 300_000)
     expected = cpu.segment(x, tracks(len(x)), Segmentation(), threads=2)
-    assert_same_bits(backend.segment(x, tracks(len(x)), Segmentation()), expected)
+    assert_same_bits(cuda.segment(x, tracks(len(x)), Segmentation()), expected)
     assert len(expected) > 200
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_segment__thresholds_of_each_track_are_its_own(backend: Any) -> None:
     rng = np.random.default_rng(5)
     x = np.concatenate([steps(rng, 300), 100 * steps(rng, 300), np.full(50, 1.5)])
@@ -248,7 +238,6 @@ def test_segment__thresholds_of_each_track_are_its_own(backend: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_segment__replaces_what_is_not_finite_and_says_so(backend: Any) -> None:
     x = steps(np.random.default_rng(6), 200)
     offsets, options = tracks(80, 120), Segmentation()
@@ -264,55 +253,41 @@ def test_segment__replaces_what_is_not_finite_and_says_so(backend: Any) -> None:
     assert borders(got) == borders(backend.segment(clean, offsets, options))
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("lengths", [(), (0,), (0, 0)])
 def test_segment__nothing_gives_nothing(backend: Any, lengths: tuple[int, ...]) -> None:
     assert len(backend.segment(np.empty(0), tracks(*lengths), Segmentation())) == 0
 
 
-# ---- bad input --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("parameters", "problem"),
-    [
-        ({"alpha": 0}, "alpha is 0: a share"),
-        ({"alpha": float("nan")}, "alpha is nan"),
-        ({"delta": -1}, "delta is -1"),
-        ({"eps": float("nan")}, "must be finite"),
-        ({"cyber_weight": float("inf")}, "must be finite"),
-        ({"thresholds": (0.5, float("nan"))}, "must be finite"),
-        ({"thresholds": (-0.2, 0.2)}, r"thresholds are \(-0.2, 0.2\): that of gains is below"),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "problem"), [
+    ({"alpha": 0}, "alpha is 0: a share"),
+    ({"alpha": float("nan")}, "alpha is nan"),
+    ({"delta": -1}, "delta is -1"),
+    ({"eps": float("nan")}, "must be finite"),
+    ({"cyber_weight": float("inf")}, "must be finite"),
+    ({"thresholds": (0.5, float("nan"))}, "must be finite"),
+    ({"thresholds": (-0.2, 0.2)}, r"thresholds are \(-0.2, 0.2\): that of gains is below"),
+])  # fmt: skip
 def test_options__refuse(parameters: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         Segmentation(**parameters)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(
-    ("x", "offsets", "problem"),
-    [
-        (np.zeros(4, np.float32), [0, 4], "x must be float64"),
-        (np.zeros((2, 2)), [0, 2], "x must be float64"),
-        (np.zeros(8)[::2], [0, 4], "x must be float64"),
-        (np.zeros(4), [0, 3], "offsets must ascend"),
-        (np.zeros(4), [1, 4], "offsets must ascend"),
-        (np.zeros(4), [0, 3, 2, 4], "offsets must ascend"),
-        (np.zeros(0), [], "offsets must ascend"),
-        (np.zeros(4), [0.0, 4.0], "offsets must be int64"),
-    ],
-)
-def test_segment__refuses_other_arrays(
-    backend: Any, x: Any, offsets: list[Any], problem: str
-) -> None:
+@pytest.mark.parametrize(("x", "offsets", "problem"), [
+    (np.zeros(4, np.float32), [0, 4], "x must be float64"),
+    (np.zeros((2, 2)), [0, 2], "x must be float64"),
+    (np.zeros(8)[::2], [0, 4], "x must be float64"),
+    (np.zeros(4), [0, 3], "offsets must ascend"),
+    (np.zeros(4), [1, 4], "offsets must ascend"),
+    (np.zeros(4), [0, 3, 2, 4], "offsets must ascend"),
+    (np.zeros(0), [], "offsets must ascend"),
+    (np.zeros(4), [0.0, 4.0], "offsets must be int64"),
+])  # fmt: skip
+def test_segment__refuses_arrays(backend: Any, x: Any, offsets: list[Any], problem: str) -> None:
     dtype = np.float64 if offsets and isinstance(offsets[0], float) else np.int64
     with pytest.raises(ValueError, match=problem):
         backend.segment(x, np.array(offsets, dtype), Segmentation())
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_segment__names_the_track_that_cannot_be_segmented(backend: Any) -> None:
     x = np.concatenate([np.arange(20.0), [5.0], np.full(9, np.inf)])
     with pytest.raises(TrackError, match="track 1: it has one region only") as alone:
@@ -324,9 +299,6 @@ def test_segment__names_the_track_that_cannot_be_segmented(backend: Any) -> None
     assert (again.track, str(again)) == (2, str(infinite.value))
 
 
-# ---- CUDA -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.cu*")), ids=lambda path: str(path.name))
 def test_kernels__leave_no_last_bit_to_a_library(path: Path) -> None:
     """Among such functions only sqrt is rounded in the same way everywhere."""
@@ -334,10 +306,9 @@ def test_kernels__leave_no_last_bit_to_a_library(path: Path) -> None:
     assert not re.search(r"\b(exp\w*|log\w*|pow|fma|rsqrt|cbrt|sin|cos|\w*gamma)\(", text)
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
-def test_cuda__takes_arrays_of_the_device_and_leaves_them(backend: Any) -> None:
+def test_cuda__takes_arrays_of_the_device_and_leaves_them(cuda: Any) -> None:
     x = steps(np.random.default_rng(11), 300)
-    device = backend.cupy.asarray(x)
-    got = backend.segment(device, tracks(100, 200), Segmentation())
+    device = cuda.cupy.asarray(x)
+    got = cuda.segment(device, tracks(100, 200), Segmentation())
     assert_same(got, reference.segment(x, tracks(100, 200), Segmentation()))
     np.testing.assert_array_equal(device.get(), x)

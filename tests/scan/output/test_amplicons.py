@@ -110,18 +110,15 @@ def test_pairs__by_a_column_or_by_names(tmp_path: Path) -> None:
     assert pairs.side[:5].tolist() == [LEFT, LEFT, RIGHT, RIGHT, RIGHT]
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (["--strand", "both"], "--amplicons needs --hits all and --strand both"),
-        (
-            [*SEARCH, "--amplicon-length", f"{10**30}:"],
-            "no two signatures are a pair of primers: name them X_LEFT and X_RIGHT",
-        ),
-        (["--amplicons", "a.txt"], "a.txt: products are BED or FASTA: choose a name in .bed or"),
-        (["--amplicon-length", "9:3"], "--amplicon-length is '9:3'; it must be MIN:MAX"),
-    ],
-)
+@pytest.mark.parametrize(("options", "problem"), [
+    (["--strand", "both"], "--amplicons needs --hits all and --strand both"),
+    (
+        [*SEARCH, "--amplicon-length", f"{10**30}:"],
+        "no two signatures are a pair of primers: name them X_LEFT and X_RIGHT",
+    ),
+    (["--amplicons", "a.txt"], "a.txt: products are BED or FASTA: choose a name in .bed or"),
+    (["--amplicon-length", "9:3"], "--amplicon-length is '9:3'; it must be MIN:MAX"),
+])  # fmt: skip
 def test_what_has_no_products__is_refused(
     main: Run, reads: str, signatures: str, tmp_path: Path, options: Any, problem: str
 ) -> None:

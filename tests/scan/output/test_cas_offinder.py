@@ -120,17 +120,14 @@ def test_score__falls_with_the_pam() -> None:
     assert found == pytest.approx([1, 0.259259259, 0.038961039, 0], abs=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("guide", "site"),
-    [
-        ("ACGTACGTACGTACGTACGNNGG", "ACGTACGTACGTACGTACGTTGG"),
-        ("ACGTACGTACGTACGTACGTNAG", "ACGTACGTACGTACGTACGTTAG"),
-        ("ACGTACGTACGTACGTACGTNGG", "ACGTACGTACGTACGTACGNTGG"),
-        ("ACGTACGTACGTACGTACGTNGG", "ACGTACGTACGTACGTACGTT-G"),
-        ("ACGTACGTACGTACGTACGTN-GG", "ACGTACGTACGTACGTACGTTAGG"),
-        ("CGTACGTACGTACGTACGTNGG", "CGTACGTACGTACGTACGTTGG"),
-        ("GG", "GG"),
-    ],
-)
+@pytest.mark.parametrize(("guide", "site"), [
+    ("ACGTACGTACGTACGTACGNNGG", "ACGTACGTACGTACGTACGTTGG"),
+    ("ACGTACGTACGTACGTACGTNAG", "ACGTACGTACGTACGTACGTTAG"),
+    ("ACGTACGTACGTACGTACGTNGG", "ACGTACGTACGTACGTACGNTGG"),
+    ("ACGTACGTACGTACGTACGTNGG", "ACGTACGTACGTACGTACGTT-G"),
+    ("ACGTACGTACGTACGTACGTN-GG", "ACGTACGTACGTACGTACGTTAGG"),
+    ("CGTACGTACGTACGTACGTNGG", "CGTACGTACGTACGTACGTTGG"),
+    ("GG", "GG"),
+])  # fmt: skip
 def test_score__is_missing_for_other_guides_and_unclear_sites(guide: str, site: str) -> None:
     assert np.isnan(scores((guide, site))).all()

@@ -136,19 +136,16 @@ def test_outputs__of_one_pass_get_their_names_together_and_are_resumed(
     assert cut[0] == cut[1]
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ("--counts x.h5ad", "x.h5ad: .h5ad files cannot be written: choose a name that ends in"),
-        ("--multiqc x.json", "x.json: MultiQC finds files by their names: choose a name like"),
-        ("--report x.tsv", "x.tsv: reports are HTML"),
-        ("-o - --counts -", "standard output can have one output"),
-        ("-o x.tsv --tags MD", "--tags is of alignments: choose --format sam or bam or paf"),
-        ("--counts x.tsv --cigar M", "--cigar is of alignments: choose --format sam or bam or paf"),
-        ("--format sam --tags NM", "'NM' is not one of 'MD'"),
-        ("--multiqc x_mqc.json --counts x_general_mqc.json", "json files cannot be written"),
-    ],
-)
+@pytest.mark.parametrize(("options", "problem"), [
+    ("--counts x.h5ad", "x.h5ad: .h5ad files cannot be written: choose a name that ends in"),
+    ("--multiqc x.json", "x.json: MultiQC finds files by their names: choose a name like"),
+    ("--report x.tsv", "x.tsv: reports are HTML"),
+    ("-o - --counts -", "standard output can have one output"),
+    ("-o x.tsv --tags MD", "--tags is of alignments: choose --format sam or bam or paf"),
+    ("--counts x.tsv --cigar M", "--cigar is of alignments: choose --format sam or bam or paf"),
+    ("--format sam --tags NM", "'NM' is not one of 'MD'"),
+    ("--multiqc x_mqc.json --counts x_general_mqc.json", "json files cannot be written"),
+])  # fmt: skip
 def test_wish__that_makes_no_sense_is_refused(
     main: Run, files: list[str], options: str, problem: str
 ) -> None:

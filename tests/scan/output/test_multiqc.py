@@ -15,16 +15,13 @@ from multigpu.workloads.scan.output.multiqc import sample_names
 MULTIQC = shutil.which("multiqc")
 
 
-@pytest.mark.parametrize(
-    ("paths", "names"),
-    [
-        (["x/a_R1.fastq.gz", "b_R1_001.fq", "c.R2.fa.zst", "s3://b/d.fa"], ["a", "b", "c", "d"]),
-        (["a_R1.fq", "a_R2.fq", "b_R1.fq"], ["a_R1", "a_R2", "b"]),
-        (["x/a.fq", "y/a.fq", "-"], ["x/a.fq", "y/a.fq", "-"]),
-        (["https://x.org/a/e_R1.fq.gz?key=f.fa"], ["e"]),
-        (["sample_1.fq", ".fq", "_R1.fq"], ["sample_1", ".fq", "_R1"]),
-    ],
-)
+@pytest.mark.parametrize(("paths", "names"), [
+    (["x/a_R1.fastq.gz", "b_R1_001.fq", "c.R2.fa.zst", "s3://b/d.fa"], ["a", "b", "c", "d"]),
+    (["a_R1.fq", "a_R2.fq", "b_R1.fq"], ["a_R1", "a_R2", "b"]),
+    (["x/a.fq", "y/a.fq", "-"], ["x/a.fq", "y/a.fq", "-"]),
+    (["https://x.org/a/e_R1.fq.gz?key=f.fa"], ["e"]),
+    (["sample_1.fq", ".fq", "_R1.fq"], ["sample_1", ".fq", "_R1"]),
+])  # fmt: skip
 def test_names__are_short_and_different(paths: list[str], names: list[str]) -> None:
     assert sample_names(paths) == names
 

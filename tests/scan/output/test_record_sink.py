@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support.program import Ended, main_in_process
+from support.program import Ended, Run, main_in_process
 from support.scanned import (
     HALVES,
     LAYOUTS,
@@ -22,6 +22,7 @@ from support.scanned import (
     fastq,
     wrapped_fasta,
 )
+from support.stored import Store
 
 from multigpu.cluster.files import failures_named
 from multigpu.errors import UsageError
@@ -58,9 +59,7 @@ def expected(text: bytes) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def split(
-    tmp_path: Path, signatures: str, capfd: pytest.CaptureFixture[str]
-) -> "Callable[..., Ended]":
+def split(tmp_path: Path, signatures: str, capfd: pytest.CaptureFixture[str]) -> Run:
     """Run the command with records in the folder "out"."""
     (tmp_path / "out").mkdir()
 
@@ -89,7 +88,7 @@ def files_in(folder: Path, suffix: str = "") -> dict[str, bytes]:
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("layout", TEXTS)
 def test_records__are_those_of_the_input_unchanged(
-    split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str], layout: str, stored: str
+    split: Run, tmp_path: Path, store: Store, layout: str, stored: str
 ) -> None:
     text = TEXTS[layout]
     sample = store("reads", STORED[stored](text))
@@ -100,7 +99,7 @@ def test_records__are_those_of_the_input_unchanged(
 
 
 def test_compressed_records__are_the_same_bytes_however_a_run_is_cut(
-    split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str]
+    split: Run, tmp_path: Path, store: Store
 ) -> None:
     many = [(f"r{i}", bases, quality) for i in range(3000) for _, bases, quality in READS]
     sample = store("many.fq", fastq(many))
@@ -132,9 +131,9 @@ def full_at(most: int) -> Callable[..., None]:
 
 @pytest.mark.parametrize("kind", ["plain", "gzip", "two gzips", "bgzf", "fasta"])
 def test_resume__continues_with_records_that_are_read_again(
-    split: Callable[..., Ended],
+    split: Run,
     tmp_path: Path,
-    store: Callable[..., str],
+    store: Store,
     kind: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -154,7 +153,7 @@ def test_resume__continues_with_records_that_are_read_again(
 
 
 def test_trim_and_mask__change_bases_and_qualities_of_the_matched_alone(
-    split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str]
+    split: Run, tmp_path: Path, store: Store
 ) -> None:
     signature = store("one.fa", fasta([("s", "CCGG")]))
     sample = store(
@@ -172,9 +171,7 @@ def test_trim_and_mask__change_bases_and_qualities_of_the_matched_alone(
     assert records("--mask") == b"@a\nAANNNNT\n+\n1234567\n@c\nACCNNNN\n+\n1234567\n"
 
 
-def test_tied_reads__have_a_file_of_their_own(
-    split: Callable[..., Ended], tmp_path: Path, store: Callable[..., str]
-) -> None:
+def test_tied_reads__have_a_file_of_their_own(split: Run, tmp_path: Path, store: Store) -> None:
     signatures = store("two.fa", fasta([("x", "ACGTACGTAACC"), ("y", "ACGTACGTAAGG")]))
     reads = [("both", "ACGTACGTAATT"), ("one", "ACGTACGTAACC"), ("none", "TTTTTTTTTTTT")]
     sample = store("reads.fq", fastq([(*read, "I" * 12) for read in reads]))
@@ -184,31 +181,25 @@ def test_tied_reads__have_a_file_of_their_own(
     assert files_in(tmp_path / "out") == {"x": one, "y": b"", "tied": both, "unknown": none}
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (("--matched", "OUT/a", "--unmatched", "OUT/a"), "OUT/a is named twice: a run would"),
-        (("--matched", "OUT/{name}.fq"), "{name} is unknown; there are {file}, {sample}, "),
-        (("--matched", "OUT/{sample}.fq"), "{sample} needs a sample sheet"),
-        (("--matched", "OUT/{mate}.fq"), "{mate} needs pairs of reads"),
-        (("--matched", "OUT/{signature.fq"), "OUT/{signature.fq: expected '}' before end of"),
-        (("--matched", "OUT/{file}.fq"), "{file} is reads for IN/reads.fq and for IN/two/reads.fq"),
-        (("--matched", "IN/reads.fq"), "IN/reads.fq is named twice: a run would replace it"),
-        (("--matched", "none/{signature}"), "there is no directory"),
-        (("--matched", "OUT/x.fa"), "OUT/x.fa: the records are FASTQ, and written as they are"),
-        (("--matched", "OUT/x.fq.zst"), "OUT/x.fq.zst: the records are FASTQ, and written as"),
-        (("--matched", "-"), "records go to files, not to standard output"),
-        (("--matched", "IN/{signature}.fq"), "the next run would read it as one of FOLDER"),
-        (
-            ("--matched", "IN/two/{signature}.fq"),
-            "four.fq: the next run would read it as one of SOME",
-        ),
-        (("--matched", "OUT/{signature}", "--summary", "OUT/four"), "OUT/four is named twice"),
-        (("--mask",), "--mask has no effect without --matched"),
-        (("--pair-rule", "both"), "--pair-rule has no effect without --matched"),
-        (("--matched", "OUT/x", "--mask", "--trim", "after"), "--trim or --mask, not both"),
-    ],
-)
+@pytest.mark.parametrize(("options", "problem"), [
+    (("--matched", "OUT/a", "--unmatched", "OUT/a"), "OUT/a is named twice: a run would"),
+    (("--matched", "OUT/{name}.fq"), "{name} is unknown; there are {file}, {sample}, "),
+    (("--matched", "OUT/{sample}.fq"), "{sample} needs a sample sheet"),
+    (("--matched", "OUT/{mate}.fq"), "{mate} needs pairs of reads"),
+    (("--matched", "OUT/{signature.fq"), "OUT/{signature.fq: expected '}' before end of"),
+    (("--matched", "OUT/{file}.fq"), "{file} is reads for IN/reads.fq and for IN/two/reads.fq"),
+    (("--matched", "IN/reads.fq"), "IN/reads.fq is named twice: a run would replace it"),
+    (("--matched", "none/{signature}"), "there is no directory"),
+    (("--matched", "OUT/x.fa"), "OUT/x.fa: the records are FASTQ, and written as they are"),
+    (("--matched", "OUT/x.fq.zst"), "OUT/x.fq.zst: the records are FASTQ, and written as"),
+    (("--matched", "-"), "records go to files, not to standard output"),
+    (("--matched", "IN/{signature}.fq"), "the next run would read it as one of FOLDER"),
+    (("--matched", "IN/two/{signature}.fq"), "four.fq: the next run would read it as one of SOME"),
+    (("--matched", "OUT/{signature}", "--summary", "OUT/four"), "OUT/four is named twice"),
+    (("--mask",), "--mask has no effect without --matched"),
+    (("--pair-rule", "both"), "--pair-rule has no effect without --matched"),
+    (("--matched", "OUT/x", "--mask", "--trim", "after"), "--trim or --mask, not both"),
+])  # fmt: skip
 def test_wrong_paths__are_refused_in_one_line(
     tmp_path: Path,
     signatures: str,
@@ -268,9 +259,9 @@ def paired_record(number: int, mate: int, bases: str) -> bytes:
 @pytest.mark.parametrize("layout", ["files", "interleaved"])
 @pytest.mark.parametrize("size", ["1000000", "60"])
 def test_pairs__go_together(
-    split: Callable[..., Ended],
+    split: Run,
     tmp_path: Path,
-    store: Callable[..., str],
+    store: Store,
     rule: str,
     stored: str,
     layout: str,
@@ -307,9 +298,9 @@ SAMPLES = ["S%2F1", "S2", "unknown", "S2"]
 
 @pytest.mark.parametrize("place", ["reads", "files", "headers"])
 def test_samples__of_a_sheet_have_files(
-    split: Callable[..., Ended],
+    split: Run,
     tmp_path: Path,
-    store: Callable[..., str],
+    store: Store,
     place: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -343,9 +334,6 @@ def test_samples__of_a_sheet_have_files(
         assert found == expected
 
 
-# ---- paths --------------------------------------------------------------------------------------
-
-
 def test_names__stay_different_and_in_the_folder() -> None:
     names = [
         b"", b"..", b".", b".hidden", b"a/b", b"a%2Fb", b"a b", b"caf\xe9", b"caf\xc3\xa9", b"tied",
@@ -363,17 +351,14 @@ def test_names__stay_different_and_in_the_folder() -> None:
     assert escape(b"A=1+2@x,y_z-0.5~") == "A=1+2@x,y_z-0.5~"
 
 
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        ("runs/lib.1.fq.gz", "lib.1"),
-        ("lib.FASTQ", "lib"),
-        ("https://x.org/a/lib.fa.zst?v=1.fq", "lib"),
-        ("lib.txt", "lib.txt"),
-        (".fq", "%2Efq"),
-        ("-", "-"),
-    ],
-)
+@pytest.mark.parametrize(("path", "name"), [
+    ("runs/lib.1.fq.gz", "lib.1"),
+    ("lib.FASTQ", "lib"),
+    ("https://x.org/a/lib.fa.zst?v=1.fq", "lib"),
+    ("lib.txt", "lib.txt"),
+    (".fq", "%2Efq"),
+    ("-", "-"),
+])  # fmt: skip
 def test_name_of_file__has_no_folder_and_no_suffix_of_a_format(path: str, name: str) -> None:
     assert name_of_file(path) == name
 

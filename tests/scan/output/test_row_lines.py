@@ -41,9 +41,6 @@ def header(fmt: str, *more: str) -> bytes:
     return f"{separator.join([*HEADER.split(), *more])}\n".encode() if separator else b""
 
 
-# ---- what each format says ---------------------------------------------------------------------
-
-
 def test_tsv__has_the_shortest_decimal_that_reads_back_equal() -> None:
     assert render(ROWS, "tsv") == (
         b"read1\tadapter\t0\t12\t+\t21.85\n"
@@ -118,9 +115,6 @@ def test_rows__take_the_names_that_occur_and_no_others(fmt: str) -> None:
         lines = render(rows, fmt, signatures=signatures).splitlines()
         assert [line.count(b"k7") for line in lines] == [1, 0, 1]
     assert names.taken == 3
-
-
-# ---- the same bytes ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("asked", RENDERED, ids="+".join)

@@ -193,9 +193,7 @@ def letters_of_md(value: str) -> str:
 @pytest.mark.parametrize(
     ("sample", "name"), [("r.fa", "a.sam"), ("r.fa.gz", "a.bam"), ("r.fq", "a.sam")]
 )
-def test_md__is_what_the_alignment_says_of_the_reference(
-    given: Given, sample: str, name: str, kind: str
-) -> None:
+def test_md__is_what_the_alignment_says(given: Given, sample: str, name: str, kind: str) -> None:
     cut = ("--max-chunk-bytes", "64", *KINDS[kind])
     rows, (_, usual) = given.rows(sample, *cut), given.records(sample, name, *cut)
     _, records = given.records(sample, name, *cut, "--tags", "MD", "--cigar", "M")
@@ -241,15 +239,10 @@ def test_paf__has_the_rows(given: Given, kind: str, sample: str) -> None:
         check_tags(tags, row, errors, matching)
 
 
-# ---- the same bytes ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["exact", "mismatches", "edits"])
 @pytest.mark.parametrize("name", ["a.sam", "a.bam", "a.paf"])
 @pytest.mark.parametrize("sample", ["r.fa", "r.fq"])
-def test_bytes__do_not_depend_on_the_chunks(
-    given: Given, sample: str, name: str, kind: str
-) -> None:
+def test_bytes__do_not_depend_on_chunks(given: Given, sample: str, name: str, kind: str) -> None:
     whole = given.written(sample, name, *KINDS[kind])
     for size in CUTS[sample]:
         options = (*KINDS[kind], "--max-chunk-bytes", size, "--threads", "2")
@@ -309,9 +302,7 @@ def test_run__is_resumed(
     assert json.loads(summary.read_text())["chunks"]["resumed"] >= 4
 
 
-def test_run__is_not_resumed_in_a_format_that_needs_more(
-    given: Given, stop: Callable[..., None]
-) -> None:
+def test_run__is_not_resumed_in_a_larger_format(given: Given, stop: Callable[..., None]) -> None:
     stop("r.fa", "hits", *RESUMED, "--format", "parquet")
     with pytest.raises(UsageError, match=r"rows was parquet.*, is bam"):
         given.written("r.fa", "hits", *RESUMED, "--format", "bam", "--resume")
@@ -324,29 +315,19 @@ def test_program__has_the_options_that_rows_depend_on(given: Given) -> None:
     assert program["CL"] == "multigpu scan --hits all --min-score 3.0 --max-edits 0.1"
 
 
-# ---- what cannot be written -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("size", ["1", "100000"])
-@pytest.mark.parametrize(
-    ("samples", "signatures", "problem"),
-    [
-        (b">a\nACGT\n>b,c\nGG\n", b">s\nA\n", r"in\.x: record 'b,c': SAM allows names of letters"),
-        (b">a\nACGT\n>b\nGG\n>a\nT\n", b">s\nA\n", r"in\.x: record 'a': duplicate name; SAM needs"),
-        (b">a\nACGT\n", b">s@\nA\n", r"g\.fa: record 's@': SAM allows names of 1 to 254"),
-        (b"@a\nAC\n+\nII\n@b@c\nGA\n+\nII\n", b">s\nA\n", r"in\.x: record 'b@c': SAM allows names"),
-        (b"@a\nACGT\n+\nIIII\n", b">*s\nA\n", r"g\.fa: record '\*s': SAM allows names of l"),
-        (
-            b"@a\nACGT\n+\nIIII\n",
-            b">s\nA\n>s\nT\n",
-            r"g\.fa: record 's': duplicate name; SAM needs",
-        ),
-        (b">a\nACGT\n", b">s\nA\n>\nC\n", r"g\.fa: record 2: has no name, which SAM needs"),
-        (b"@a\nACGT\n+\nIIII\n", b">s\nA\n>\nT\n", r"g\.fa: record 2: has no name, which SAM"),
-        (b">a\nACGT\n>\nT\n>\nA\n", b">s\nA\n", r"in\.x: record 2: has no name, which SAM needs"),
-        (b"@a\nAC\n+\nII\n@\nGA\n+\nII\n", b">s\nA\n", r"in\.x: a record: has no name, which SAM"),
-    ],
-)
+@pytest.mark.parametrize(("samples", "signatures", "problem"), [
+    (b">a\nACGT\n>b,c\nGG\n", b">s\nA\n", r"in\.x: record 'b,c': SAM allows names of letters"),
+    (b">a\nACGT\n>b\nGG\n>a\nT\n", b">s\nA\n", r"in\.x: record 'a': duplicate name; SAM needs"),
+    (b">a\nACGT\n", b">s@\nA\n", r"g\.fa: record 's@': SAM allows names of 1 to 254"),
+    (b"@a\nAC\n+\nII\n@b@c\nGA\n+\nII\n", b">s\nA\n", r"in\.x: record 'b@c': SAM allows names"),
+    (b"@a\nACGT\n+\nIIII\n", b">*s\nA\n", r"g\.fa: record '\*s': SAM allows names of l"),
+    (b"@a\nACGT\n+\nIIII\n", b">s\nA\n>s\nT\n", r"g\.fa: record 's': duplicate name; SAM needs"),
+    (b">a\nACGT\n", b">s\nA\n>\nC\n", r"g\.fa: record 2: has no name, which SAM needs"),
+    (b"@a\nACGT\n+\nIIII\n", b">s\nA\n>\nT\n", r"g\.fa: record 2: has no name, which SAM"),
+    (b">a\nACGT\n>\nT\n>\nA\n", b">s\nA\n", r"in\.x: record 2: has no name, which SAM needs"),
+    (b"@a\nAC\n+\nII\n@\nGA\n+\nII\n", b">s\nA\n", r"in\.x: a record: has no name, which SAM"),
+])  # fmt: skip
 def test_name__that_sam_does_not_allow_is_refused(
     given: Given, scan: Scan, samples: bytes, signatures: bytes, problem: str, size: str
 ) -> None:

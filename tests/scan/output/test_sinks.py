@@ -30,8 +30,6 @@ from support.scanned import (
 from multigpu import InputError
 from multigpu.cli import cli
 
-# ---- formats ----------------------------------------------------------------------------------
-
 
 def test_answer__has_what_the_formats_must_show() -> None:
     """Ambiguous letters, both strands, several hits, repeated names, scores with many digits."""
@@ -45,16 +43,12 @@ def test_answer__has_what_the_formats_must_show() -> None:
 
 
 @pytest.mark.parametrize("options", [(), ("--format", "tsv")])
-@pytest.mark.parametrize(
-    ("flags", "every", "both"),
-    [
-        ((), False, False),
-        (("--hits", "all"), True, False),
-        (("--strand", "both"), False, True),
-        (ALL, True, True),
-    ],
-    ids=["first", "all", "both", "all, both"],
-)
+@pytest.mark.parametrize(("flags", "every", "both"), [
+    ((), False, False),
+    (("--hits", "all"), True, False),
+    (("--strand", "both"), False, True),
+    (ALL, True, True),
+], ids=["first", "all", "both", "all, both"])  # fmt: skip
 def test_tsv__is_the_answer_with_a_header_and_round_trip_scores(
     scan: Scan,
     reads: str,
@@ -81,9 +75,7 @@ def test_lines__are_the_answer_in_every_format(
     assert gzip.decompress(scan(reads, options=options, name=f"{name}.gz")) == expected
 
 
-def test_parquet__has_the_rows_and_the_numbers_of_sample_and_signature(
-    scan: Scan, reads: str, tmp_path: Path
-) -> None:
+def test_parquet__has_rows_and_numbers_of_samples(scan: Scan, reads: str, tmp_path: Path) -> None:
     stored = {
         scan(reads, options=(*ALL, "--max-chunk-bytes", size), name=name)
         for size, name in (("3", "hits.pq"), ("20", "hits.parquet"), ("1000", "hits.parquet"))
@@ -139,12 +131,7 @@ def test_standard_output__has_the_results_and_nothing_else(
     assert (out, remarks(err)) == (expected, "")
 
 
-# ---- what counts ------------------------------------------------------------------------------
-
-
-def test_min_score__drops_weaker_rows_after_the_first_hit_is_determined(
-    scan: Scan, store: Any
-) -> None:
+def test_min_score__drops_weaker_rows_after_the_first_is_found(scan: Scan, store: Any) -> None:
     path = store("two.fq", fastq([("a", "ACGTACGT", "!!!!IIII"), ("b", "ACGT", "5555")]))
     only = store("one.fa", fasta([("s", "ACGT")]))
     first = scan(path, options=("-s", only, "--min-score", "20"))

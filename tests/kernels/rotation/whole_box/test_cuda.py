@@ -61,15 +61,12 @@ def assert_right(
     return len(found)
 
 
-@pytest.mark.parametrize(
-    ("rotations", "radius", "top"),
-    [
-        (EulerRotations(90), (0.0, 0.0, 0.0), 9),
-        (EulerRotations(54), (0.3, 0.0, 0.3), 300),
-        (near_uniform(1), (4.6, 2.4, 0.3), 3),
-        (near_uniform(40), (0.6, 0.3, 0.9), 1),
-    ],
-)
+@pytest.mark.parametrize(("rotations", "radius", "top"), [
+    (EulerRotations(90), (0.0, 0.0, 0.0), 9),
+    (EulerRotations(54), (0.3, 0.0, 0.3), 300),
+    (near_uniform(1), (4.6, 2.4, 0.3), 3),
+    (near_uniform(40), (0.6, 0.3, 0.9), 1),
+])  # fmt: skip
 def test_search__of_any_poses(cuda: Any, rotations: Any, radius: Any, top: int) -> None:
     rng = np.random.default_rng(2)
     search = PoseSearch(rotations, Shifts(radius, 0.3), MIDDLE, top, 0.2)
@@ -97,9 +94,7 @@ def test_search__of_bands_that_are_longer_than_the_list(
 
 
 @pytest.mark.parametrize("mapped", [1, 3])
-def test_search__with_maps_of_some_kinds_only(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch, mapped: int
-) -> None:
+def test_search__with_maps_of_some(cuda: Any, monkeypatch: pytest.MonkeyPatch, mapped: int) -> None:
     """Atoms without a map of their own count as at their best, and the answer stays."""
     about, bodies = few_poses(np.random.default_rng(4), 5, 0.5)
     windows = memory.windows_of(*about[:2])[0]

@@ -65,9 +65,7 @@ def found(case: Case, backend: Any) -> list[Place]:
 @pytest.mark.parametrize("device", DEVICES)
 @given(case=cases())
 @examples(150)
-def test_places__are_those_of_the_plain_search_with_their_alignments(
-    device: str, case: Case
-) -> None:
+def test_places__are_those_of_the_plain_search_with_alignments(device: str, case: Case) -> None:
     backend = import_module(f"multigpu.kernels.scan.approximate.{device}")
     assert found(case, backend) == places_of(*case)
 

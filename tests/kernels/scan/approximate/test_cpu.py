@@ -51,9 +51,7 @@ def test_first_and_best__are_chosen_among_all(edits: bool, case: Case) -> None:
 
 
 @pytest.mark.parametrize("edits", [False, True])
-def test_scan__of_more_hits_than_there_is_room_for(
-    edits: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scan__of_more_hits_than_have_room(edits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_hits, "FIRST_ROOM", 2)
     patterns = Patterns.of([array("ACGTT")], False)
     case = (chunk_of([array("ACGTTACGGTAGGTT" * 5)] * 3), patterns, Limits.of(patterns, 1), False)

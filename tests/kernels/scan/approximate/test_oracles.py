@@ -188,9 +188,7 @@ def test_edits__are_those_of_edlib_before_every_end(
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("strict", [False, True])
-def test_starts__are_the_largest_with_the_edits_that_edlib_counts(
-    backend: Any, edlib_distance: Any, strict: bool
-) -> None:
+def test_starts__are_the_largest_by_edlib(backend: Any, edlib_distance: Any, strict: bool) -> None:
     records, signatures = cases_with(9, 0.1, (6, 40))
     patterns = Patterns.of(signatures, True)
     found = hits(records, patterns, Limits.of(patterns, 0.3), strict, edits=True, backend=backend)

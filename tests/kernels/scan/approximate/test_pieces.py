@@ -60,9 +60,7 @@ def test_halves__have_the_hits_of_the_whole(edits: bool, case: Case, wanted: Any
 
 @given(cases(), st.integers(1, 30), st.booleans())
 @examples(200)
-def test_pieces__of_a_record_have_the_hits_of_the_whole(
-    case: Case, step: int, is_known: bool
-) -> None:
+def test_pieces__of_a_record_have_all_hits(case: Case, step: int, is_known: bool) -> None:
     """Pieces are open where they might go on, or only where they are known to.
 
     A run of ends may go over several pieces, and fall in the end.
