@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from emulation import emulated
+from emulation.device import Gpu
 
 DEVICES = [
     "cpu",
@@ -40,18 +41,28 @@ def backend_of(kernel: str, device: str) -> Any:
     if emulated.why_not():
         pytest.skip(emulated.why_not())
     if kernel not in EMULATED:
-        EMULATED[kernel] = _emulated(kernel)
+        EMULATED[kernel] = _emulated(kernel)[1]
     return EMULATED[kernel]
 
 
-def _emulated(kernel: str) -> Any:
+def machine_of(kernel: str) -> Any:
+    """Return a fixture: an emulated GPU of its own, and a kernel's module `cuda` on it."""
+
+    @pytest.fixture(scope="session")
+    def machine() -> tuple[Gpu, Any]:
+        return _emulated(kernel)
+
+    return machine
+
+
+def _emulated(kernel: str) -> tuple[Gpu, Any]:
     folder, _, inner = kernel.partition("/")
     gpu, module = emulated.load(folder)
     vars(module).update(SMALL.get(folder, {}))
     if inner:  # it imports the folder's module, which is on the same GPU
         module = emulated.load(kernel, gpu, {f"multigpu.kernels.{folder}.cuda": module})[1]
         vars(module).update(SMALL.get(kernel, {}))
-    return module
+    return gpu, module
 
 
 def is_emulated(backend: Any) -> bool:

@@ -50,6 +50,7 @@ STORED = {
     "bgzf": bgzf(READS),
     "zstd": b"".join(map(zstd_frame, thirds(READS))),
 }
+CUT = [STORED["gzip"][:-1], STORED["bgzf"][:-28], STORED["zstd"][:-1]]
 
 
 def content(path: str, size: int = 1000) -> bytes:

@@ -75,9 +75,7 @@ def test_model__is_the_same_bits_on_gpus(backend: Any, shape: tuple[int, int], u
 
 
 @pytest.mark.parametrize("samples", [15, 300])
-def test_model__of_counts_that_arrive_in_pieces(
-    backend: Any, samples: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model__of_pieces(backend: Any, samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     counts, ones = cohort(np.random.default_rng(22), 30, samples), np.ones(samples)
     monkeypatch.setitem(backend.upload.__globals__, "PIECE", counts[:7].nbytes)
     options = Model(posterior=True)

@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,9 @@ import numpy as np
 import pytest
 from support.backends import ALL, GPUS, backends
 
-from multigpu.kernels.normalization import (
-    Normalization,
-    NormalizationError,
-    SizeFactors,
-    cpu,
-    density,
-    reference,
-)
+from multigpu.kernels.normalization import Normalization, SizeFactors, cpu, density, reference
 from multigpu.kernels.normalization.cpu import Spectrum
-from multigpu.kernels.normalization.types import SAMPLE
+from multigpu.kernels.normalization.types import SAMPLE, NormalizationError
 
 FOLDER = Path(density.__file__).parent
 NAMES = {
@@ -82,18 +75,15 @@ def cohort(rng: np.random.Generator, regions: int, samples: int, mean: float = 8
 @cache
 def stored(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """case.json and all arrays of a folder of golden data."""
-    arrays: dict[str, Any] = {}
-    for name in ("input.npz", "expected.npz"):
-        with np.load(folder / name) as file:
-            arrays |= dict(file)
+    arrays = {**np.load(folder / "input.npz"), **np.load(folder / "expected.npz")}
     return json.loads((folder / "case.json").read_text()), arrays
 
 
 def input_of(call: dict[str, Any], arrays: dict[str, Any]) -> tuple[Any, Any]:
     """Counts and chromosomes of a call of R's."""
-    counts, chrom = arrays[f"counts_{call['matrix']}"], arrays[f"chrom_{call['matrix']}"]
-    rows = call.get("rows", slice(None))
-    counts, chrom = counts[rows][:, call.get("columns", slice(None))], chrom[rows]
+    rows, columns = (call.get(key, slice(None)) for key in ("rows", "columns"))
+    counts = arrays[f"counts_{call['matrix']}"][rows][:, columns]
+    chrom = arrays[f"chrom_{call['matrix']}"][rows]
     if call["how"] == "matrix" or call["func"] == "normalizeGenome":
         chrom = np.full(len(chrom), "all")
     return np.ascontiguousarray(counts), chrom
@@ -117,9 +107,7 @@ def test_normalize__as_in_r(backend: Any, golden: Path, matrix: str) -> None:
     facts, arrays = stored(golden / "cnv" / "normalize")
     calls = [call for call in facts["calls"] if call["matrix"] == matrix]
     assert calls
-    for call in calls:
-        if call["how"] == "dataframe":
-            continue
+    for call in (call for call in calls if call["how"] != "dataframe"):
         counts, chrom = input_of(call, arrays)
         blocks = blocks_of(chrom)
         names = [str(chrom[block.start]) for block in blocks]
@@ -128,8 +116,7 @@ def test_normalize__as_in_r(backend: Any, golden: Path, matrix: str) -> None:
             with pytest.raises(NormalizationError, match=ours):
                 size_factors(backend, counts, blocks, options_of(call["params"]), names)
             continue
-        options = options_of(call["params"])
-        got = size_factors(backend, counts, blocks, options, names)
+        got = size_factors(backend, counts, blocks, options := options_of(call["params"]), names)
         values = reference.apply(counts, blocks, got.factors, options)
         np.testing.assert_allclose(values, arrays[call["id"]], rtol=1e-12, err_msg=call["id"])
         for note, ours in zip(got.notes, told(call["warnings"]), strict=True):
@@ -157,16 +144,12 @@ def test_density__as_in_r(golden: Path) -> None:
         assert density.mode_of_sorted(x) == pytest.approx(summary["x of the maximum"], rel=1e-13)
 
 
-def test_quantile__as_in_r(golden: Path) -> None:
+def test_quantile__and_mode_as_in_r(golden: Path) -> None:
     _, arrays = stored(golden / "cnv" / "r_primitives")
     for k, expected in enumerate(arrays["quantile"]):
         x = arrays["x"][arrays["x_offset"][k] : arrays["x_offset"][k + 1]]
         got = [Spectrum.of(x).quantile(share) for share in arrays["quantile_probs"]]
         np.testing.assert_allclose(got, expected, rtol=1e-14)
-
-
-def test_mode__as_in_r(golden: Path) -> None:
-    _, arrays = stored(golden / "cnv" / "r_primitives")
     x = arrays["mode_x"]
     for part, expected in zip((x, x[:60], x[60:100], x[100:]), arrays["mode"], strict=True):
         assert Spectrum.of(part).mode() == reference.mode_of(part) == expected
@@ -186,13 +169,10 @@ KINDS = [
 
 @pytest.mark.parametrize("options", KINDS, ids=str)
 @pytest.mark.parametrize("whole", [True, False])
-def test_size_factors__are_those_of_the_reference(
-    fast: Any, options: Normalization, whole: bool
-) -> None:
+def test_size_factors__are_the_plain_ones(fast: Any, options: Normalization, whole: bool) -> None:
     rng = np.random.default_rng(5)
-    counts = (
-        cohort(rng, 900, 8) if whole else cohort(rng, 900, 8) * rng.choice([0.3, 1.1], (900, 1))
-    )
+    counts = cohort(rng, 900, 8)
+    counts = counts if whole else counts * rng.choice([0.3, 1.1], (900, 1))
     blocks = [slice(0, 500), slice(500, 501), slice(501, 900)]
     expected = reference.size_factors(counts, blocks, options)
     got = size_factors(fast, counts, blocks, options)
@@ -219,11 +199,8 @@ def test_cuda__has_the_bits_of_the_cpu(
     counts = any_counts(np.random.default_rng([15, whole]), 3000, 8, whole)
     blocks = [slice(0, 1900), slice(1900, 1901), slice(1901, 2600), slice(2600, 3000)]
     expected = cpu.size_factors(counts, blocks, options)
-    for got in (
-        cuda.size_factors(counts, blocks, options),
-        size_factors(cuda, counts, blocks, options),
-    ):
-        np.testing.assert_array_equal(got.factors, expected.factors)
+    for find in (cuda.size_factors, partial(size_factors, cuda)):
+        np.testing.assert_array_equal(find(counts, blocks, options).factors, expected.factors)
 
 
 @pytest.mark.parametrize("samples", [2, 3, 100, 300])
@@ -258,9 +235,7 @@ def test_cuda__reads_no_counts_of_another_type(cuda: Any) -> None:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_size_factors__do_not_depend_on_threads(
-    whole: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_size_factors__of_many_threads(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "LEAST_SPAN", 10)
     counts = cohort(np.random.default_rng(8), 9000, 5).astype(np.int32 if whole else np.float64)
     counts = counts if whole else counts / 3
@@ -274,16 +249,12 @@ def test_size_factors__know_of_reads_elsewhere() -> None:
     """Chromosomes one by one, with the totals of all, as all at once."""
     counts = cohort(np.random.default_rng(9), 300, 5)
     counts[100:200, 3] = 0
-    blocks, options = (
-        [slice(0, 100), slice(100, 200), slice(200, 300)],
-        Normalization("mean", "mode"),
-    )
+    blocks = [slice(0, 100), slice(100, 200), slice(200, 300)]
+    options, totals = Normalization("mean", "mode"), counts.sum(axis=0, dtype=float)
     together = cpu.size_factors(counts, blocks, options)
     assert any("a sample has no reads" in note for note in together.notes)
     for block, row in zip(blocks, together.factors, strict=True):
-        one = cpu.size_factors(
-            counts[block], [slice(0, 100)], options, totals=counts.sum(axis=0, dtype=float)
-        )
+        one = cpu.size_factors(counts[block], [slice(0, 100)], options, totals=totals)
         np.testing.assert_array_equal(one.factors[0], row)
 
 

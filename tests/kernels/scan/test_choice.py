@@ -44,9 +44,7 @@ def test_chosen_places__as_documented(wanted: Any, places: list[Place], is_suffi
 @given(places=places_with(st.just(0)))
 def test_choice__of_the_first_does_not_compare_errors(wanted: Any, places: list[Place]) -> None:
     if places:
-        same = [
-            place._replace(mismatches=place.mismatches * (wanted == "best")) for place in places
-        ]
+        same = [each._replace(mismatches=each.mismatches * (wanted == "best")) for each in places]
         columns = columns_of(places)._replace(bulge=None)
         numbers = choose(wanted, columns)
         assert [same[i] for i in numbers] == chosen(wanted, sorted(same), exact_suffix=True)

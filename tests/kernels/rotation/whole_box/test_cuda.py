@@ -6,56 +6,19 @@ import numpy as np
 import pytest
 from emulation import emulated
 from emulation.device import Gpu
-from support.rotation_cases import ORIGIN, SPACING, assert_same, random_field, random_ligands
+from support.backends import machine_of
+from support.rotation_cases import MIDDLE, assert_same, conformers, random_field, random_ligands
 
-from multigpu.kernels.rotation import (
-    EulerRotations,
-    Ligands,
-    PoseSearch,
-    Shifts,
-    memory,
-    near_uniform,
-    thinning,
-)
+from multigpu.kernels.rotation import EulerRotations, PoseSearch, Shifts, memory, near_uniform
 from multigpu.kernels.rotation.whole_box import reference
 
-pytestmark = [
-    pytest.mark.emulated,
-    pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not()),
-]
+without = emulated.why_not()
+pytestmark = [pytest.mark.emulated, pytest.mark.skipif(bool(without), reason=without)]
 
-MIDDLE = tuple((ORIGIN + SPACING * (4, 5.5, 4.5)).tolist())
+machine = machine_of("rotation/whole_box")
 
 
-@pytest.fixture(scope="session")
-def machine() -> tuple[Gpu, Any]:
-    gpu, rotation = emulated.load("rotation")
-    there = {"multigpu.kernels.rotation.cuda": rotation}
-    rotation.PACK_BLOCKS = 3
-    return emulated.load("rotation/whole_box", gpu, there)
-
-
-@pytest.fixture
-def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module `multigpu.kernels.rotation.whole_box.cuda`, with little work in a launch."""
-    monkeypatch.setattr(machine[1], "ROUND_BLOCKS", 3)
-    monkeypatch.setattr(machine[1], "GREEDY", 8)
-    monkeypatch.setattr(machine[1], "SEARCH_BLOCKS", 3)
-    return machine[1]
-
-
-def conformers(rng: np.random.Generator, atoms: int, many: int, channels: int, terms: int) -> Any:
-    """Return bodies with the same atoms in different places."""
-    one = random_ligands(rng, [atoms], channels, terms)
-    places = one.positions + rng.normal(0, 0.6, (many, atoms, 3))
-    offsets = np.arange(many + 1) * atoms
-    tiled = (np.tile(each, (many, 1)) for each in (one.channels, one.weights))
-    return Ligands(places.reshape(-1, 3), offsets, *tiled)
-
-
-def assert_right(
-    cuda: Any, about: tuple[Any, Any, float], bodies: Any, of: Any, **more: Any
-) -> int:
+def assert_right(cuda: Any, about: Any, bodies: Any, of: Any, **more: Any) -> int:
     found = cuda.BandSearcher(*about, **more).best(bodies, of)
     assert_same(found, reference.BandSearcher(*about).best(bodies, of))
     return len(found)
@@ -78,7 +41,7 @@ def test_search__of_any_poses(cuda: Any, rotations: Any, radius: Any, top: int) 
 def few_poses(rng: np.random.Generator, top: int, min_rmsd: float) -> tuple[Any, Any]:
     """Return field, search and width; and three ligands, the second of two bodies."""
     search = PoseSearch(near_uniform(9), Shifts(1.2, 0.3), MIDDLE, top, min_rmsd)
-    bodies = conformers(rng, 5, 4, 2, 1)
+    bodies = conformers(rng, random_ligands(rng, [5], 2, 1), 4, 0.6)
     return (random_field(rng, 2), search, 1.0), bodies
 
 
@@ -88,7 +51,7 @@ def few_poses(rng: np.random.Generator, top: int, min_rmsd: float) -> tuple[Any,
 def test_search__of_bands_that_are_longer_than_the_list(
     cuda: Any, monkeypatch: pytest.MonkeyPatch, top: int, min_rmsd: float, found: int
 ) -> None:
-    monkeypatch.setattr(thinning, "FIRST_COMPARED", 10)
+    monkeypatch.setattr("multigpu.kernels.rotation.thinning.FIRST_COMPARED", 10)
     about, bodies = few_poses(np.random.default_rng(3), top, min_rmsd)
     assert assert_right(cuda, about, bodies, np.array([0, 1, 1, 2]), found=found) > 7
 
