@@ -11,12 +11,9 @@ from multigpu.errors import InputError
 from multigpu.formats.storage.read_ahead import ReadAhead
 
 
-def test_stream__is_the_whole_content(store: Store) -> None:
+def test_stream__is_the_whole_content_or_says_that_it_is_damaged(store: Store) -> None:
     found = inspect_source(store(STORED["gzip"])).stream(1000)
     assert b"".join(block.tobytes() for block in found) == READS
-
-
-def test_stream__that_is_damaged_says_so_where_it_is_taken(store: Store) -> None:
     found = inspect_source(store(gzip.compress(READS * 5)[:-20])).stream(1000)
     with pytest.raises(InputError, match="ends early"):
         list(found)

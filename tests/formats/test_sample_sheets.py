@@ -40,8 +40,6 @@ def test_columns_have_names(store: Store, text: bytes) -> None:
     (b"sample,barcode1\n" + b"a," + b"A" * 256 + b"\n", "has 256 bases; at most 255"),
 ])  # fmt: skip
 def test_what_is_wrong(store: Store, text: bytes, problem: str) -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=r"^[^\n]{1,600}$") as refused:
         read_sample_sheet(store(text))
     assert problem in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert len(str(refused.value)) < 600

@@ -1,8 +1,7 @@
 """Tables, lists and primer schemes as signatures."""
 
-from pathlib import Path
-
 import pytest
+from support.stored import Store
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.signatures import read_signatures
@@ -23,10 +22,8 @@ PRIMERS = b"ref\t1\t5\ta\t1\t+\tACGT\nref\t9\t12\tb c\t1\t-\tggn\n"
     (b"#1\tACGT\nx\tACGT\n#2\tC\n", [("x", "ACGT"), ("#2", "C")]),
     (b"caf\xe9\tACGT\n", [("caf\udce9", "ACGT")]),
 ])  # fmt: skip
-def test_columns__are_read(tmp_path: Path, content: bytes, expected: list[tuple[str, str]]) -> None:
-    path = tmp_path / "given.txt"
-    path.write_bytes(content)
-    found = read_signatures([str(path)])
+def test_columns__are_read(store: Store, content: bytes, expected: list[tuple[str, str]]) -> None:
+    found = read_signatures([store(content)])
     names = [name.decode("utf-8", "surrogateescape") for name in found.names]
     letters = [each.tobytes().decode() for each in found.letters]
     assert list(zip(names, letters, strict=True)) == expected
@@ -45,8 +42,6 @@ def test_columns__are_read(tmp_path: Path, content: bytes, expected: list[tuple[
     (PRIMERS + b"chr1\t1\t9\ta\t0\t+\t1\n", "line 3: is BED without sequences: .*"),
     (b'"a\x1b","ACGT"\nb,AC\n', r"line 1: the name has the control character .*rename it"),
 ])  # fmt: skip
-def test_line__that_is_wrong_is_named(tmp_path: Path, content: bytes, problem: str) -> None:
-    path = tmp_path / "given.txt"
-    path.write_bytes(content)
+def test_line__that_is_wrong_is_named(store: Store, content: bytes, problem: str) -> None:
     with pytest.raises(InputError, match=f"given.txt: {problem}$"):
-        read_signatures([str(path)])
+        read_signatures([store(content, "given.txt")])

@@ -35,9 +35,8 @@ def test_pdb__has_one_location_of_each_residue() -> None:
     molecule = parse(text, "pdb")
     assert molecule.positions[:, 0].tolist() == [1, 2, 4]
     pose = posed(text, "pdb")
-    assert [line[6:11].strip() for line in pose.splitlines() if line[:3] in ("HET", "ANI")] == [
-        "2", "3", "5", "2",
-    ]  # fmt: skip
+    lines = [line for line in pose.splitlines() if line[:3] in ("HET", "ANI")]
+    assert [line[6:11].strip() for line in lines] == ["2", "3", "5", "2"]
     assert parse(pose.encode(), "pdb").positions.tolist() == molecule.positions.tolist()
 
 
@@ -72,6 +71,6 @@ def test_pdb__elements_follow_from_names(name: str, element: str) -> None:
     assert parse(pdb((1, name, " ", 0, 0, 0, "", "", "")), "pdb").elements == [element]
 
 
-def test_parse__an_element_of_other_digits_is_no_number() -> None:
+def test_pdb__an_element_of_other_digits_is_no_number() -> None:
     line = PDB.replace(b"           O\n", "          ²\n".encode())
     assert parse(line, "pdb").elements[0] == "²"
