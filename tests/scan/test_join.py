@@ -36,16 +36,13 @@ def scanned(folder: Path, **options: object) -> Rows:
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("width", [1, 7, 60, 1000])
 @pytest.mark.parametrize("hits", ["first", "all"])
-def test_scan__fasta_cut_anywhere_gives_the_rows_of_the_whole(
-    tmp_path: Path, end: str, width: int, hits: str
-) -> None:
+def test_scan__fasta_cut_anywhere_is_whole(tmp_path: Path, end: str, width: int, hits: str) -> None:
     random = np.random.default_rng([width, len(end), len(hits)])
     text = fasta(random, 5, 300, width, end)
     (tmp_path / "s.fa").write_text(text, newline="")
     longest = max(text.split(">"), key=len).split(end, 1)[1].replace(end, "")
-    (tmp_path / "g.fa").write_text(
-        "".join(f">g{at}\n{longest[at : at + 3 + at // 2]}\n" for at in range(0, 100, 7))
-    )
+    pieces = [f">g{at}\n{longest[at : at + 3 + at // 2]}\n" for at in range(0, 100, 7)]
+    (tmp_path / "g.fa").write_text("".join(pieces))
     whole = scanned(tmp_path, hits=hits, strand="both")
     assert len(whole) >= 15  # each was taken from a record
     for size in (1, 2, 3, 5, 17, 64, 100, 333):

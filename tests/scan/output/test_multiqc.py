@@ -38,10 +38,8 @@ def write(main: Run, folder: Path) -> None:
 
 def test_files__are_a_heat_map_and_columns(main: Run, tmp_path: Path) -> None:
     write(main, tmp_path)
-    heat, columns = (
-        json.loads((tmp_path / name).read_text())
-        for name in ("scan_mqc.json", "scan_general_mqc.json")
-    )
+    paths = (tmp_path / "scan_mqc.json", tmp_path / "scan_general_mqc.json")
+    heat, columns = (json.loads(path.read_text()) for path in paths)
     assert (heat["plot_type"], columns["plot_type"]) == ("heatmap", "generalstats")
     reads = Counter(row[1] for row in answer() if row[1] != "sig1")
     shares = {name: round(100 * count / len(READS), 4) for name, count in reads.items()}

@@ -20,12 +20,8 @@ from multigpu.workloads.scan.output.registry import FORMATS, format_of
     ("hits.paf.zst", "paf", "zstd"),
 ])  # fmt: skip
 def test_format_of__goes_by_the_suffix(path: str | None, fmt: str, compression: str) -> None:
-    assert format_of(path, None).name == fmt
-    assert compression_of(path) == compression
-
-
-def test_format_of__prefers_what_was_chosen() -> None:
-    assert format_of("hits.tsv", "bed") is FORMATS["bed"]
+    assert (format_of(path, None).name, compression_of(path)) == (fmt, compression)
+    assert format_of(path, "bed") is FORMATS["bed"]
 
 
 @pytest.mark.parametrize("name", [
