@@ -306,10 +306,8 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
     class Device:
         def __init__(self, number: int = 0) -> None:
             self.id = number
-            self.attributes = {
-                "MultiProcessorCount": multiprocessors,
-                "MaxSharedMemoryPerBlockOptin": 227 << 10,
-            }
+            sizes = {"MaxSharedMemoryPerBlockOptin": 227 << 10}
+            self.attributes = sizes | {"MultiProcessorCount": multiprocessors}
 
         def __enter__(self) -> Self:
             return self
@@ -331,27 +329,16 @@ def fake_cupy(gpu: Gpu, multiprocessors: int = 1) -> ModuleType:
     vars(memory).update(OutOfMemoryError=OutOfMemoryError)
     cuda = ModuleType("cupy.cuda")
     vars(cuda).update(
-        Device=Device,
-        Event=Event,
-        get_elapsed_time=get_elapsed_time,
+        Device=Device, Event=Event, memory=memory, runtime=runtime,
         Stream=lambda non_blocking=False: Stream(gpu, non_blocking),
-        get_current_stream=gpu.current,
         alloc_pinned_memory=lambda size: bytearray([GARBAGE]) * size,
-        memory=memory,
-        runtime=runtime,
-    )
+        get_current_stream=gpu.current, get_elapsed_time=get_elapsed_time,
+    )  # fmt: skip
     cupy = ModuleType("cupy")
     vars(cupy).update(
         RawModule=lambda code, options: Module(gpu, code, options),
-        asarray=asarray,
         asnumpy=lambda array, stream=None: array.get(stream),
-        cuda=cuda,
-        cumsum=cumsum,
-        empty=empty,
-        flatnonzero=flatnonzero,
-        get_default_memory_pool=Pool,
-        ndarray=Array,
-        sort=sort,
-        zeros=zeros,
-    )
+        asarray=asarray, cuda=cuda, cumsum=cumsum, empty=empty, flatnonzero=flatnonzero,
+        get_default_memory_pool=Pool, ndarray=Array, sort=sort, zeros=zeros,
+    )  # fmt: skip
     return cupy

@@ -50,11 +50,7 @@ class EmulationError(RuntimeError):
 
 
 class _Argument(ctypes.Structure):
-    _fields_ = (
-        ("bytes", ctypes.c_void_p),
-        ("size", ctypes.c_uint),
-        ("is_pointer", ctypes.c_uint),
-    )
+    _fields_ = (("bytes", ctypes.c_void_p), ("size", ctypes.c_uint), ("is_pointer", ctypes.c_uint))
 
 
 def load(
@@ -131,10 +127,8 @@ def _stacks(loaded: ctypes.CDLL) -> int:
 
 def _kernel(entry: Any, stacks: int) -> Kernel:
     entry.restype = ctypes.c_char_p
-    entry.argtypes = (
-        ctypes.c_uint, ctypes.c_uint, ctypes.c_uint, ctypes.POINTER(_Argument), ctypes.c_uint,
-        ctypes.c_ulonglong, ctypes.c_void_p,
-    )  # fmt: skip
+    counts, given = (ctypes.c_uint,) * 3, (ctypes.POINTER(_Argument), ctypes.c_uint)
+    entry.argtypes = (*counts, *given, ctypes.c_ulonglong, ctypes.c_void_p)
 
     def launch(
         blocks: int, threads: int, shared: int, arguments: Sequence[tuple[bytes, bool]], seed: int

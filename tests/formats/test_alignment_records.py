@@ -17,26 +17,22 @@ from multigpu.formats.sequences.registry import inspect_samples
 GENOME = "ACGTTGCAGGATTACAGATTACCA" * 10
 # Name, flag, bases and qualities as they stand in the file.
 READS = [
-    ("pair", 77, "ACGTTGCA", "IIIIFFFF"),
-    ("pair", 141, "GGACGTCC", None),
-    ("turned", 16, "AACG", "ABCD"),
-    ("turned", 16 | 256, "AACG", "ABCD"),
-    ("turned", 2048, "AA", "AB"),
-    ("bare", 4, "", None),
-    ("unsure", 16, "AACC", None),
-]
+    ("pair", 77, "ACGTTGCA", "IIIIFFFF"), ("pair", 141, "GGACGTCC", None),
+    ("turned", 16, "AACG", "ABCD"), ("turned", 16 | 256, "AACG", "ABCD"),
+    ("turned", 2048, "AA", "AB"), ("bare", 4, "", None), ("unsure", 16, "AACC", None),
+]  # fmt: skip
 SEQUENCED = [
-    (b"pair", b"ACGTTGCA", b"IIIIFFFF"),
-    (b"pair", b"GGACGTCC", b""),
-    (b"turned", b"CGTT", b"DCBA"),
-    (b"bare", b"", b""),
-    (b"unsure", b"GGTT", b""),
-]
+    (b"pair", b"ACGTTGCA", b"IIIIFFFF"), (b"pair", b"GGACGTCC", b""),
+    (b"turned", b"CGTT", b"DCBA"), (b"bare", b"", b""), (b"unsure", b"GGTT", b""),
+]  # fmt: skip
 
 
-def write(path: Path, reads: list[Any], **more: Any) -> str:
+def write(path: Path, reads: list[Any] = READS) -> str:
     header = pysam.AlignmentHeader.from_dict({"SQ": [{"SN": "chr", "LN": len(GENOME)}]})
-    kind = "wc" if path.suffix == ".cram" else "wb"
+    kind, more = "wb", {}
+    if path.suffix == ".cram":
+        (genome := path.with_name("genome.fa")).write_text(f">chr\n{GENOME}\n")
+        kind, more = "wc", {"reference_filename": str(genome)}
     with pysam.AlignmentFile(str(path), kind, header=header, **more) as file:
         for name, flag, bases, qualities in reads:
             read = pysam.AlignedSegment(header)
@@ -63,10 +59,7 @@ def blocks_of(source: RecordSource, size: int = 1 << 20, offset: int = 33) -> li
 @pytest.mark.parametrize("suffix", [".bam", ".cram"])
 @pytest.mark.parametrize("size", [1, 1 << 20])
 def test_records__are_the_primary_ones_as_sequenced(tmp_path: Path, suffix: str, size: int) -> None:
-    genome = tmp_path / "genome.fa"
-    genome.write_text(f">chr\n{GENOME}\n")
-    more = {"reference_filename": str(genome)} if suffix == ".cram" else {}
-    source = inspect_samples(write(tmp_path / f"x{suffix}", READS, **more))
+    source = inspect_samples(write(tmp_path / f"x{suffix}"))
     assert isinstance(source, RecordSource)
     blocks, mates, left_out = blocks_of(source, size)
     assert [record for block in blocks for record in block] == SEQUENCED
@@ -77,7 +70,7 @@ def test_records__are_the_primary_ones_as_sequenced(tmp_path: Path, suffix: str,
 
 
 def test_alignments_of_pysam__are_records_in_memory(tmp_path: Path) -> None:
-    with pysam.AlignmentFile(write(tmp_path / "x.bam", READS), check_sq=False) as file:
+    with pysam.AlignmentFile(write(tmp_path / "x.bam"), check_sq=False) as file:
         source = records_or_paths(file.fetch(until_eof=True), "samples")
         blocks, mates, left_out = blocks_of(source)
     assert [record for block in blocks for record in block] == SEQUENCED
@@ -87,7 +80,7 @@ def test_alignments_of_pysam__are_records_in_memory(tmp_path: Path) -> None:
 @pytest.mark.process
 @pytest.mark.parametrize("workers", [0, 2])
 def test_scan__of_bam_has_mates_and_no_score_without_quality(tmp_path: Path, workers: int) -> None:
-    bam = write(tmp_path / "x.bam", READS)
+    bam = write(tmp_path / "x.bam")
     signatures = [("x", "ACGT"), ("y", "CGTT")]
     table = multigpu.scan(bam, signatures, gpus="none", max_chunk_bytes=1).to_table()
     # Several files are opened by workers.
@@ -100,26 +93,20 @@ def test_scan__of_bam_has_mates_and_no_score_without_quality(tmp_path: Path, wor
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("suffix", "problem"),
-    [
-        (".cram", "a CRAM file needs the reference that it was made with, .*"),
-        (".bam", "cannot be decoded: .*"),
-    ],
-)
+@pytest.mark.parametrize(("suffix", "problem"), [
+    (".cram", "a CRAM file needs the reference that it was made with, .*"),
+    (".bam", "cannot be decoded: .*"),
+])  # fmt: skip
 def test_file__that_cannot_be_decoded_is_named(
     tmp_path: Path, suffix: str, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REF_PATH", str(tmp_path))
-    genome = tmp_path / "genome.fa"
-    genome.write_text(f">chr\n{GENOME}\n")
-    more = {"reference_filename": str(genome)} if suffix == ".cram" else {}
-    path = Path(write(tmp_path / f"x{suffix}", READS, **more))
+    path = Path(write(tmp_path / f"x{suffix}"))
     source = inspect_samples(str(path))
     assert isinstance(source, RecordSource)
     if suffix == ".cram":
-        genome.unlink()
-        Path(f"{genome}.fai").unlink()
+        for name in ("genome.fa", "genome.fa.fai"):
+            (tmp_path / name).unlink()
     else:
         content = bytearray(path.read_bytes())
         content[-40] ^= 0xFF
@@ -129,7 +116,7 @@ def test_file__that_cannot_be_decoded_is_named(
 
 
 def test_bam__through_a_pipe_is_refused(tmp_path: Path) -> None:
-    content = Path(write(tmp_path / "x.bam", READS)).read_bytes()
+    content = Path(write(tmp_path / "x.bam")).read_bytes()
     reading, writing = os.pipe()
     os.write(writing, content)
     os.close(writing)

@@ -2,9 +2,8 @@
 
 import contextlib
 import tracemalloc
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pysam
@@ -13,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.bams import REFERENCES, Row, random_rows, write_alignments
 from support.bgzf_data import bgzf
+from support.stored import Store
 
 from multigpu.errors import InputError
 from multigpu.formats.alignments import bam
@@ -23,12 +23,16 @@ from multigpu.formats.alignments.files import AlignmentFile, cut, inspect_alignm
 WANTED = {number: (0, length) for number, (_, length) in enumerate(REFERENCES)}
 
 
-def header_size(path: str) -> int:
-    content = pysam.BGZFile(path, "rb").read()
+def header_size(content: bytes) -> int:
     at = 12 + int.from_bytes(content[4:8], "little")
     for _ in REFERENCES:
         at += 8 + int.from_bytes(content[at : at + 4], "little")
     return at
+
+
+def content_of(path: str) -> bytes:
+    """Return what a BAM file or an index has inside."""
+    return bytes(pysam.BGZFile(path, "rb").read())
 
 
 def stretches(file: AlignmentFile, wanted: dict[int, tuple[int, int]], size: int) -> list[Stretch]:
@@ -50,16 +54,13 @@ def rows_of_pysam(path: str) -> Columns:
     with pysam.AlignmentFile(path, "rb") as file:
         return [
             (
-                read.reference_id,
-                read.reference_start,
-                read.reference_end,
-                read.query_length or read.infer_query_length(),
-                read.mapping_quality,
+                read.reference_id, read.reference_start, read.reference_end,
+                read.query_length or read.infer_query_length(), read.mapping_quality,
                 read.is_reverse,
             )
             for read in file.fetch(until_eof=True)
             if not read.is_unmapped
-        ]
+        ]  # fmt: skip
 
 
 @pytest.fixture
@@ -68,9 +69,7 @@ def some(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("block", [40, 41, 997, 1 << 20])
-def test_reads__are_those_of_pysam_wherever_blocks_end(
-    some: str, monkeypatch: pytest.MonkeyPatch, block: int
-) -> None:
+def test_reads__are_those_of_pysam(some: str, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     """40 bytes are less than a record: the buffer grows until one fits."""
     monkeypatch.setattr(bam, "BLOCK", block)
     assert rows(inspect_alignments(some)) == rows_of_pysam(some)
@@ -78,9 +77,7 @@ def test_reads__are_those_of_pysam_wherever_blocks_end(
 
 @pytest.mark.parametrize("csi", [False, True], ids=["bai", "csi"])
 @pytest.mark.parametrize(("size", "fewest"), [(1, 4), (50_000, 4), (1 << 30, 1)])
-def test_stretches__have_every_read_once_and_in_order(
-    tmp_path: Path, csi: bool, size: int, fewest: int
-) -> None:
+def test_stretches__have_every_read_once(tmp_path: Path, csi: bool, size: int, fewest: int) -> None:
     """In a small file htslib puts all records into the largest bin of a CSI index."""
     path = write_alignments(tmp_path / "some.bam", random_rows(4000, longest=1500), csi=csi)
     file = inspect_alignments(path)
@@ -113,41 +110,22 @@ def test_stretches__have_all_that_reaches_into_what_is_wanted(some: str, begin: 
 
 
 def test_reads__without_any(tmp_path: Path) -> None:
-    path = write_alignments(tmp_path / "none.bam", [])
-    file = inspect_alignments(path)
-    assert stretches(file, WANTED, 1) == []
-    assert rows(file) == []
+    file = inspect_alignments(write_alignments(tmp_path / "none.bam", []))
+    assert stretches(file, WANTED, 1) == rows(file) == []
 
 
-# ---- what is wrong with files ------------------------------------------------------------------
-
-
-def cut_in_content(path: str, tmp_path: Path, change: Callable[[bytearray], None]) -> str:
-    """A BAM file whose decompressed bytes are changed."""
-    content = bytearray(pysam.BGZFile(path, "rb").read())
-    change(content)
-    changed = str(tmp_path / "changed.bam")
-    with pysam.BGZFile(changed, "wb") as file:
-        file.write(bytes(content))
-    return changed
-
-
-def drop_end(content: bytearray) -> None:
-    del content[-3:]
-
-
-def test_reads__a_file_that_is_cut(some: str, tmp_path: Path) -> None:
+def test_reads__a_file_that_is_cut(some: str, store: Store) -> None:
     whole = Path(some).read_bytes()
-    for name, content in (("a", whole[:-28]), ("b", whole[: len(whole) // 2]), ("c", whole[:9])):
-        (tmp_path / f"{name}.bam").write_bytes(content)
+    for content in (whole[:-28], whole[: len(whole) // 2], whole[:9]):
         with pytest.raises(InputError, match=r"\.bam: (gzip data )?ends early"):
-            inspect_alignments(str(tmp_path / f"{name}.bam"))
-
-
-def test_reads__content_that_ends_within_a_record(some: str, tmp_path: Path) -> None:
-    file = inspect_alignments(cut_in_content(some, tmp_path, drop_end))
+            inspect_alignments(store(content, "a.bam"))
+    file = inspect_alignments(store(bgzf(content_of(some)[:-3], 60_000), "b.bam"))
     with pytest.raises(InputError, match="ends within a record: the file is truncated"):
         rows(file)
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 16
+    with pytest.raises(InputError, match=r"gzip data is corrupt|something that is not gzip"):
+        rows(inspect_alignments(store(flipped, "flipped.bam")))
 
 
 @pytest.mark.parametrize(
@@ -155,22 +133,12 @@ def test_reads__content_that_ends_within_a_record(some: str, tmp_path: Path) -> 
     [(0, 10), (4, 4), (4, 1 << 30), (8, -2), (20, -1), (20, 1 << 20)],
     ids=["size", "reference", "large reference", "position", "no bases", "many bases"],
 )
-def test_reads__a_damaged_record(some: str, tmp_path: Path, field: int, value: int) -> None:
-    at = header_size(some) + field
-
-    def damage(content: bytearray) -> None:
-        content[at : at + 4] = value.to_bytes(4, "little", signed=True)
-
+def test_reads__a_damaged_record(some: str, store: Store, field: int, value: int) -> None:
+    content = bytearray(content_of(some))
+    at = header_size(content) + field
+    content[at : at + 4] = value.to_bytes(4, "little", signed=True)
     with pytest.raises(InputError, match="is damaged, or its index belongs to another file"):
-        rows(inspect_alignments(cut_in_content(some, tmp_path, damage)))
-
-
-def test_reads__a_flipped_bit_is_seen(some: str, tmp_path: Path) -> None:
-    content = bytearray(Path(some).read_bytes())
-    content[len(content) // 2] ^= 16
-    (tmp_path / "flipped.bam").write_bytes(content)
-    with pytest.raises(InputError, match=r"gzip data is corrupt|something that is not gzip"):
-        rows(inspect_alignments(str(tmp_path / "flipped.bam")))
+        rows(inspect_alignments(store(bgzf(bytes(content), 60_000), "changed.bam")))
 
 
 def test_reads__unsorted_records_only_where_order_matters(tmp_path: Path) -> None:
@@ -181,17 +149,13 @@ def test_reads__unsorted_records_only_where_order_matters(tmp_path: Path) -> Non
         rows(inspect_alignments(path))
 
 
-def test_index__of_another_file(some: str, tmp_path: Path) -> None:
-    fewer = write_alignments(tmp_path / "fewer.bam", [], REFERENCES[:2])
-    Path(fewer + ".bai").replace(some + ".bai")
-    with pytest.raises(InputError, match=r"bai: is damaged, or not the index of .*some\.bam"):
-        stretches(inspect_alignments(some), WANTED, 1)
-
-
-def test_index__of_a_larger_file(some: str, tmp_path: Path) -> None:
-    """Its entries stand behind the end: that is not an empty file."""
-    larger = write_alignments(tmp_path / "larger.bam", random_rows(9000, longest=900))
-    Path(larger + ".bai").replace(some + ".bai")
+@pytest.mark.parametrize("is_larger", [False, True])
+def test_index__of_another_file(some: str, tmp_path: Path, is_larger: bool) -> None:
+    """Entries of a larger one stand behind the end: that is not an empty file."""
+    table = random_rows(9000, longest=900) if is_larger else []
+    references = REFERENCES if is_larger else REFERENCES[:2]
+    other = write_alignments(tmp_path / "other.bam", table, references)
+    Path(other + ".bai").replace(some + ".bai")
     file = inspect_alignments(some)
     with pytest.raises(InputError, match=r"some\.bam\.bai: is damaged, or not the index of"):
         stretches(file, WANTED, 1)
@@ -200,8 +164,18 @@ def test_index__of_a_larger_file(some: str, tmp_path: Path) -> None:
         rows(file, beyond)
 
 
-@dataclass(frozen=True)
-class Contents:
+def damaged(data: st.DataObject, content: bytes, first: int = 0) -> bytes:
+    """Return a content with a few other bytes."""
+    changed, values = (
+        bytearray(content),
+        st.sampled_from([0, 1, 127, 128, 255]) | st.integers(0, 255),
+    )
+    for _ in range(data.draw(st.integers(1, 4))):
+        changed[data.draw(st.integers(first, len(content) - 1))] = data.draw(values)
+    return bytes(changed)
+
+
+class Contents(NamedTuple):
     """Of a small file and its indexes, decompressed; `place` is for damaged ones."""
 
     records: bytes
@@ -214,28 +188,23 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Contents:
     folder = tmp_path_factory.mktemp("small")
     path = write_alignments(folder / "small.bam", random_rows(30))
     pysam.index("-c", path)
-    content, bai, csi = (pysam.BGZFile(path + s, "rb").read() for s in ("", ".bai", ".csi"))
-    return Contents(content[header_size(path) :], (bai, csi), folder / "damaged")
+    content, bai, csi = (content_of(path + suffix) for suffix in ("", ".bai", ".csi"))
+    return Contents(content[header_size(content) :], (bai, csi), folder / "damaged")
 
 
 @given(st.data())
 def test_index__damaged_anywhere_is_an_answer(small: Contents, data: st.DataObject) -> None:
     """Numba checks no bounds: what is read must be checked. A changed offset may go unseen here."""
-    content, path = bytearray(data.draw(st.sampled_from(small.indexes))), small.place
-    for _ in range(data.draw(st.integers(1, 4))):
-        at = data.draw(st.integers(4, len(content) - 1))
-        content[at] = data.draw(st.sampled_from([0, 1, 127, 128, 255]))
-    path.write_bytes(content)
+    content = damaged(data, data.draw(st.sampled_from(small.indexes)), first=4)
+    small.place.write_bytes(content)
     with contextlib.suppress(InputError):
-        read_index(str(path))
+        read_index(str(small.place))
 
 
 @given(st.data())
 def test_reads__damaged_anywhere_are_an_answer(small: Contents, data: st.DataObject) -> None:
-    content = bytearray(small.records)
-    for _ in range(data.draw(st.integers(1, 4))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    raw, last = np.frombuffer(bytes(content), np.uint8), np.full(1, bam.NOWHERE, np.int64)
+    content = damaged(data, small.records)
+    raw, last = np.frombuffer(content, np.uint8), np.full(1, bam.NOWHERE, np.int64)
     with contextlib.suppress(InputError):
         found, stop, _ = bam._parse("x.bam", raw, len(REFERENCES), WHOLE, False, last)
         assert 0 <= stop <= len(content)
@@ -249,48 +218,33 @@ def _int32(*numbers: int) -> bytes:
 HUGE = 2**31 - 1
 
 
-@pytest.mark.parametrize(
-    ("header", "problem"),
-    [
-        (_int32(HUGE), "ends early: the file is truncated"),  # bytes of text
-        (_int32(-1), "ends early: the file is truncated"),
-        (_int32(0, HUGE), "ends early: the file is truncated"),  # references
-        (_int32(0, HUGE, 0, 0), "is damaged: the name of a reference has 0 bytes"),
-        (_int32(0, 1, HUGE), "is damaged: the name of a reference has 2147483647 bytes"),
-        (_int32(0, 1, 4) + b"chr\0" + _int32(-9), "is damaged: 'chr' has -9 bases"),
-    ],
-)
-def test_header__with_absurd_numbers_is_refused(
-    tmp_path: Path, header: bytes, problem: str
-) -> None:
-    path = tmp_path / "a.bam"
-    path.write_bytes(bgzf(bam.MAGIC + header))
+@pytest.mark.parametrize(("header", "problem"), [
+    (_int32(HUGE), "ends early: the file is truncated"),  # bytes of text
+    (_int32(-1), "ends early: the file is truncated"),
+    (_int32(0, HUGE), "ends early: the file is truncated"),  # references
+    (_int32(0, HUGE, 0, 0), "is damaged: the name of a reference has 0 bytes"),
+    (_int32(0, 1, HUGE), "is damaged: the name of a reference has 2147483647 bytes"),
+    (_int32(0, 1, 4) + b"chr\0" + _int32(-9), "is damaged: 'chr' has -9 bases"),
+])  # fmt: skip
+def test_header__of_absurd_numbers_is_refused(store: Store, header: bytes, problem: str) -> None:
+    path = store(bgzf(bam.MAGIC + header), "a.bam")
     tracemalloc.start()
     with pytest.raises(InputError, match=f"{problem}$"):
-        inspect_alignments(str(path))
+        inspect_alignments(path)
     assert tracemalloc.get_traced_memory()[1] < 32 << 20
     tracemalloc.stop()
 
 
-def test_index__with_an_offset_beyond_every_file_is_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "a.bam.bai"
-    first = b"BAI\1" + _int32(1, 1, 4681, 1) + bytes(16)
-    path.write_bytes(first + _int32(1) + (2**64 - 1).to_bytes(8, "little"))
-    with pytest.raises(InputError, match="the index is damaged"):
-        read_index(str(path))
-
-
 @pytest.mark.parametrize("cut", [3, 6, 100, -40])
 @pytest.mark.parametrize("csi", [False, True], ids=["bai", "csi"])
-def test_index__that_is_cut(tmp_path: Path, csi: bool, cut: int) -> None:
-    write_alignments(tmp_path / "some.bam", random_rows(500), csi=csi)
-    path = tmp_path / ("some.bam.csi" if csi else "some.bam.bai")
-    content = path.read_bytes()
-    if csi:
-        content = pysam.BGZFile(str(path), "rb").read()  # a plain one is as good
-    path.write_bytes(content[:cut])
+def test_index__that_is_cut(some: str, store: Store, csi: bool, cut: int) -> None:
+    pysam.index(*(["-c"] if csi else []), some)
+    content = content_of(f"{some}.{'csi' if csi else 'bai'}")  # a plain one is as good
     with pytest.raises(InputError, match=r"ends early|is no index"):
-        read_index(str(path))
+        read_index(store(content[:cut], "cut"))
+    far = b"BAI\1" + _int32(1, 1, 4681, 1) + bytes(16) + _int32(1) + b"\xff" * 8
+    with pytest.raises(InputError, match="the index is damaged"):
+        read_index(store(far, "far"))
 
 
 def test_stretches__small_references_share_one(tmp_path: Path) -> None:
@@ -304,6 +258,5 @@ def test_stretches__small_references_share_one(tmp_path: Path) -> None:
     assert {row[0] for row in found} == set(range(40, 300))
     many = stretches(file, wanted, 1)
     assert len(many) > 1
-    assert [row for s in many for row in rows(file, s) if row[0] in wanted] == [
-        row for row in found if row[0] in wanted
-    ]
+    again = [row for stretch in many for row in rows(file, stretch)]
+    assert [row for row in again if row[0] in wanted] == [r for r in found if r[0] in wanted]

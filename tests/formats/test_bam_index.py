@@ -3,7 +3,6 @@
 import logging
 import os
 import random
-from collections import Counter
 from pathlib import Path
 
 import pysam
@@ -81,7 +80,7 @@ def test_index__damaged_anywhere_loses_no_read(tmp_path: Path, csi: bool) -> Non
     path = write_alignments(tmp_path / "a.bam", rows, csi=csi)
     index, expected = Path(path + (".csi" if csi else ".bai")), in_windows(rows, 50_000)
     whole, random_ = pysam.BGZFile(str(index), "rb").read(), random.Random(4)
-    outcomes = Counter[bool]()
+    refused = 0
     for _ in range(120):
         content, at = bytearray(whole), random_.randrange(4, len(whole))
         content[at] = random_.choice([0, 1, 127, 128, 255, content[at] ^ 1, content[at] ^ 64])
@@ -89,7 +88,5 @@ def test_index__damaged_anywhere_loses_no_read(tmp_path: Path, csi: bool) -> Non
         try:
             assert count(path, window=50_000).values[:, 0].tolist() == expected
         except InputError:
-            outcomes[False] += 1
-        else:
-            outcomes[True] += 1
-    assert min(outcomes[True], outcomes[False]) > 20
+            refused += 1
+    assert 20 < refused < 100

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pysam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.stored import Store
 
 from multigpu.errors import Failure, InputError
 from multigpu.formats.tables import bin_sums, counts
@@ -45,8 +45,8 @@ def test_read_bin_sums__are_those_of_all_lines_on_the_grid(
     expected: dict[tuple[str, int, int], list[int]] = {}
     for size in (2, 5):
         for name, k, *reads in rows:
-            first = min(number for c, number, *_ in rows if c == name)
-            last = max(number for c, number, *_ in rows if c == name)
+            numbers = [number for c, number, *_ in rows if c == name]
+            first, last = min(numbers), max(numbers)
             begin = first + (k - first) // size * size
             place = f"{name} ×{size}", origin + 9 * begin, origin + 9 * min(begin + size, last + 1)
             sums = expected.setdefault(place, [0, 0])
@@ -60,43 +60,38 @@ def test_read_bin_sums__are_those_of_all_lines_on_the_grid(
     assert dict(zip(places, found.values.tolist(), strict=True)) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("Chr\tStart\tA\n", "is no counts table: its columns are chrom, start, end and samples"),
-        (HEADER, "there are no regions"),
-        (HEADER + GOOD + "1\t20\t30\t7\n", "row 3: 4 columns instead of 5"),
-        (HEADER + GOOD + "1\t20\t30\t7\t1.5\n", "row 3, column 5: '1.5' is no whole number"),
-        (HEADER + f"1\t{'9' * 5000}\t10\t1\t1\n", "row 1: is no bin as wide as the first one"),
-        (HEADER + "1\tx\t10\t1\t1\n", "row 1, column 2: 'x' is no whole number"),
-        (HEADER + GOOD + "1\t25\t35\t7\t1\n", "row 3: is no bin as wide as the first one"),
-        (HEADER + GOOD + "1\t10\t20\t7\t1\n", "row 3: is no bin as wide as the first one"),
-        (HEADER + GOOD + "2\t0\t9\t7\t1\n" + GOOD, "the rows of '1' are in two places"),
-        (HEADER + "\t0\t9\t7\t1\n", "'' is no chromosome"),
-        (HEADER + "10\t0\t9\t7\t1\n" + GOOD + "10\t9\t18\t7\t1\n", "the rows of '10' are in two"),
-        (HEADER + GOOD + "\n" + GOOD, "row 3: 1 columns instead of 5"),
-    ],
-)
+@pytest.mark.parametrize(("text", "problem"), [
+    ("Chr\tStart\tA\n", "is no counts table: its columns are chrom, start, end and samples"),
+    (HEADER, "there are no regions"),
+    (HEADER + GOOD + "1\t20\t30\t7\n", "row 3: 4 columns instead of 5"),
+    (HEADER + GOOD + "1\t20\t30\t7\t1.5\n", "row 3, column 5: '1.5' is no whole number"),
+    (HEADER + f"1\t{'9' * 5000}\t10\t1\t1\n", "row 1: is no bin as wide as the first one"),
+    (HEADER + "1\tx\t10\t1\t1\n", "row 1, column 2: 'x' is no whole number"),
+    (HEADER + GOOD + "1\t25\t35\t7\t1\n", "row 3: is no bin as wide as the first one"),
+    (HEADER + GOOD + "1\t10\t20\t7\t1\n", "row 3: is no bin as wide as the first one"),
+    (HEADER + GOOD + "2\t0\t9\t7\t1\n" + GOOD, "the rows of '1' are in two places"),
+    (HEADER + "\t0\t9\t7\t1\n", "'' is no chromosome"),
+    (HEADER + "10\t0\t9\t7\t1\n" + GOOD + "10\t9\t18\t7\t1\n", "the rows of '10' are in two"),
+    (HEADER + GOOD + "\n" + GOOD, "row 3: 1 columns instead of 5"),
+])  # fmt: skip
 @pytest.mark.parametrize("block", [1 << 20, 12])
 def test_read_bin_sums__names_the_line_that_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, problem: str, block: int
+    store: Store, monkeypatch: pytest.MonkeyPatch, text: str, problem: str, block: int
 ) -> None:
     monkeypatch.setattr(bin_sums, "BLOCK", block)
-    (tmp_path / "m.txt").write_text(text)
     with pytest.raises(InputError) as error:
-        read_bin_sums(str(tmp_path / "m.txt"), (2,), (), every)
+        read_bin_sums(store(text.encode()), (2,), (), every)
     assert problem in error.value.text
 
 
-def test_read_bin_sums__takes_chosen_chromosomes(tmp_path: Path) -> None:
-    path = tmp_path / "m.txt"
-    path.write_text(HEADER + "2\t0\t9\t7\t1\n" + GOOD + "3\t0\t9\t7\t1.5\n")
-    found = read_bin_sums(str(path), (2,), ["1"], every)
+def test_read_bin_sums__takes_chosen_chromosomes(store: Store) -> None:
+    path = store((HEADER + "2\t0\t9\t7\t1\n" + GOOD + "3\t0\t9\t7\t1.5\n").encode())
+    found = read_bin_sums(path, (2,), ["1"], every)
     assert (found.regions.names, found.values.tolist()) == (("1 ×2",), [[8, 10]])
     with pytest.raises(InputError, match="row 4, column 5"):
-        read_bin_sums(str(path), (2,), ["1", "3"], every)
+        read_bin_sums(path, (2,), ["1", "3"], every)
     with pytest.raises(InputError, match="has no chromosome 'chr1'"):
-        read_bin_sums(str(path), (2,), ["chr1"], every)
+        read_bin_sums(path, (2,), ["chr1"], every)
 
 
 @pytest.mark.parametrize("stored", ["plain", "bgzf"])
@@ -104,28 +99,18 @@ def test_read_bin_sums__takes_chosen_chromosomes(tmp_path: Path) -> None:
     "read", [read_counts, partial(read_bin_sums, sizes=(1, 2), chosen=(), keep=every)]
 )
 def test_tables__are_refused_before_they_are_read_where_memory_is_short(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[str], Any], stored: str
+    store: Store, monkeypatch: pytest.MonkeyPatch, read: Callable[[str], Any], stored: str
 ) -> None:
-    path = tmp_path / "m.txt"
-    path.write_text(
-        "chrom\tstart\tend\tA\tB\n"
-        + "".join(f"1\t{k}0\t{k + 1}0\t55\t66\n" for k in range(10_000, 80_000))
-    )
+    rows = "".join(f"1\t{k}0\t{k + 1}0\t55\t66\n" for k in range(10_000, 80_000))
+    path = store(f"chrom\tstart\tend\tA\tB\n{rows}".encode())
     if stored == "bgzf":
-        pysam.tabix_compress(str(path), f"{path}.gz")
-        path = Path(f"{path}.gz")
+        pysam.tabix_compress(path, f"{path}.gz")
     monkeypatch.setattr(counts, "free_bytes", lambda _: 500_000)
-    with pytest.raises(
-        Failure, match=r"does not fit into memory .about 7\d,\d+ regions of 2 samples"
-    ):
-        read(str(path))
+    with pytest.raises(Failure, match=r"not fit into memory .about 7\d,\d+ regions of 2 samples"):
+        read(path if stored == "plain" else f"{path}.gz")
 
 
-def test_sums__that_do_not_fit_are_refused_while_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "m.txt"
-    path.write_text(HEADER + GOOD)
+def test_sums__that_do_not_fit_are_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bin_sums, "free_bytes", lambda _: 7)
     with pytest.raises(Failure, match=r"does not fit into memory .the sums of its bins alone"):
-        read_bin_sums(str(path), (1,), ("1",), every)
+        read_bin_sums(store((HEADER + GOOD).encode()), (1,), ("1",), every)

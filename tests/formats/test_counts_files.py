@@ -1,15 +1,17 @@
 """Counts in the files of other programs, and the samples of several files in one table."""
 
 import gzip
+import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pysam
 import pytest
+from support.bgzf_data import bgzf
+from support.stored import Store
 
 from multigpu.errors import InputError, UsageError
-from multigpu.formats.tables import counts_gatk
 from multigpu.formats.tables.counts import Counts, sample_of_file
 from multigpu.formats.tables.counts_files import format_of, join_counts, read_counts, write_counts
 
@@ -23,16 +25,12 @@ def lines(*rows: Any) -> str:
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
 
 
-def depth(row: int) -> str:
-    _, start, end = PLACES[row]
-    return f"{READS[row] * LENGTH / (end - start):.4f}"
+DEPTHS = [f"{reads * LENGTH / (b - a):.4f}" for reads, (_, a, b) in zip(READS, PLACES, strict=True)]
 
 
 def bincov(path: Path) -> None:
     rows = [(*place, reads, 2 * reads) for place, reads in zip(PLACES, READS, strict=True)]
-    path.write_text(lines(("#Chr", "Start", "End", "NA 1", "NA 1-2"), *rows))
-    pysam.tabix_compress(str(path), f"{path}.gz", force=True)
-    Path(f"{path}.gz").replace(path)
+    path.write_bytes(bgzf(lines(("#Chr", "Start", "End", "NA 1", "NA 1-2"), *rows).encode()))
 
 
 def gatk_text(path: Path) -> None:
@@ -53,16 +51,16 @@ def gatk_hdf5(path: Path) -> None:
 
 
 def mosdepth(path: Path) -> None:
-    rows = [(*PLACES[k], GENES[k], depth(k)) for k in range(3)]
+    rows = [(*PLACES[k], GENES[k], DEPTHS[k]) for k in range(3)]
     path.write_bytes(gzip.compress(lines(*rows).encode()))
 
 
 def mosdepth_without_names(path: Path) -> None:
-    path.write_text(lines(*[(*PLACES[k], depth(k)) for k in range(3)]))
+    path.write_text(lines(*[(*PLACES[k], DEPTHS[k]) for k in range(3)]))
 
 
 def cnvkit(path: Path) -> None:
-    rows = [(*PLACES[k], GENES[k] or "-", depth(k), -1.5) for k in range(3)]
+    rows = [(*PLACES[k], GENES[k] or "-", DEPTHS[k], -1.5) for k in range(3)]
     path.write_text(lines(("chromosome", "start", "end", "gene", "depth", "log2"), *rows))
 
 
@@ -84,15 +82,12 @@ def test_read__files_of_other_programs(tmp_path: Path, file: tuple[str, Any]) ->
     path, (sample, has_genes) = str(tmp_path / name), OTHERS[file]
     length = LENGTH if format_of(path).has_depths else None
     found = read_counts(path, read_length=length)
-    assert found.samples[0] == sample
+    assert (found.samples[0], found.values[:, 0].tolist()) == (sample, READS)
     assert found.values.dtype == np.int32
-    assert found.values[:, 0].tolist() == READS
-    columns = (
-        [found.regions.names[k] for k in found.regions.chrom],
-        *(getattr(found.regions, name).tolist() for name in ("start", "end")),
-    )
+    regions = found.regions
+    columns = ([regions.names[k] for k in regions.chrom], regions.start, regions.end)
     assert list(zip(*columns, strict=True)) == PLACES
-    assert found.regions.genes == (tuple(GENES) if has_genes else ())
+    assert regions.genes == (tuple(GENES) if has_genes else ())
     if length:
         with pytest.raises(InputError, match=r"has mean depths .*: read_length N, the bases of a"):
             read_counts(path)
@@ -120,10 +115,9 @@ WRONG = [  # text of a file, what is said of it
 
 
 @pytest.mark.parametrize(("text", "problem"), WRONG)
-def test_read__what_is_wrong_is_named(tmp_path: Path, text: str, problem: str) -> None:
-    (tmp_path / "a").write_bytes(text.encode("latin-1"))
+def test_read__what_is_wrong_is_named(store: Store, text: str, problem: str) -> None:
     with pytest.raises(InputError, match=r"^[^\n]*$") as error:
-        read_counts(str(tmp_path / "a"), read_length=1)
+        read_counts(store(text.encode("latin-1")), read_length=1)
     assert problem in str(error.value)
 
 
@@ -138,18 +132,9 @@ def test_hdf5__of_others_and_without_h5py(tmp_path: Path, monkeypatch: pytest.Mo
         file["intervals/transposed_index_start_end"][0, 0] = 7
     with pytest.raises(InputError, match="its intervals and counts do not fit together"):
         read_counts(str(path))
-    monkeypatch.setitem(counts_gatk.__dict__["__builtins__"], "__import__", _without_h5py)
+    monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(InputError, match=r"needs h5py: pip install 'multigpu\[hdf5\]', or write"):
         read_counts(str(path))
-
-
-def _without_h5py(name: str, *args: Any, real: Any = __import__) -> Any:
-    if name == "h5py":
-        raise ImportError(name)
-    return real(name, *args)
-
-
-# ---- several files ---------------------------------------------------------------------------
 
 
 def gatk_files(
@@ -175,34 +160,35 @@ def test_join__one_column_of_each_file(tmp_path: Path) -> None:
     assert join_counts(paths[:1], names=["x"]).samples == ("x",)
 
 
-@pytest.mark.parametrize("sizes", [(1, 3), (3, 1, 1), (2, 2), (1, 1, 5)])
+@pytest.mark.parametrize("sizes", [(1, 3), (3, 1, 1), (2, 2), (1, 1, 5)], ids=str)
 def test_join__tables_of_any_number_of_samples(tmp_path: Path, sizes: tuple[int, ...]) -> None:
-    values, paths, at = np.arange(3.0 * sum(sizes)).reshape(3, -1), [], 0
+    values, paths, borders = np.arange(3.0 * sum(sizes)).reshape(3, -1), [], np.cumsum([0, *sizes])
     values[2, -1] = 0.5  # the last table is one of fractions
+    names = tuple(f"s{k}" for k in range(sum(sizes)))
     first = read_counts(gatk_files(tmp_path, {"x": [0, 0, 0]}, (1, 9, 17))[0])
-    for size in sizes:
-        part = values[:, at : at + size]
-        part = part.astype(np.int32) if at + size < sum(sizes) else part.copy()
-        names = tuple(f"s{k}" for k in range(at, at + size))
-        paths.append(str(tmp_path / f"{at}.parquet"))
-        write_counts(paths[-1], Counts(first.regions, names, np.ascontiguousarray(part)))
-        at += size
+    for a, b in pairwise(borders.tolist()):
+        part = np.ascontiguousarray(values[:, a:b], np.int32 if b < sum(sizes) else np.float64)
+        paths.append(str(tmp_path / f"{a}.parquet"))
+        write_counts(paths[-1], Counts(first.regions, names[a:b], part))
     found = join_counts(paths)
-    assert found.samples == tuple(f"s{k}" for k in range(sum(sizes)))
+    assert (found.samples, found.values.flags.c_contiguous) == (names, True)
     assert (found.values == values).all()
-    assert found.values.flags.c_contiguous
 
 
 def test_join__what_does_not_fit_is_named(tmp_path: Path) -> None:
     a, b = gatk_files(tmp_path, {"a": [1, 2], "b": [3, 4]})
     other, *_ = gatk_files(tmp_path, {"c": [3, 4]}, (1, 10))
-    with pytest.raises(InputError, match=rf"c\.tsv: region 2 is c:9-17 here and c:8-16 in {a}: "):
-        join_counts([a, b, other])
-    with pytest.raises(InputError, match=rf"its sample 'a' is in {a}, too"):
-        join_counts([a, b, a])
     mosdepth(tmp_path / "d.bed.gz")
-    with pytest.raises(UsageError, match=r"is a table of GATK .*d\.bed\.gz is regions of mosdepth"):
-        join_counts([a, str(tmp_path / "d.bed.gz")])
     bincov(tmp_path / "e")
+    for files, problem in (
+        ([a, b, other], rf"c\.tsv: region 2 is c:9-17 here and c:8-16 in {a}: "),
+        ([a, b, a], rf"its sample 'a' is in {a}, too"),
+        (
+            [a, str(tmp_path / "d.bed.gz")],
+            r"is a table of GATK .*d\.bed\.gz is regions of mosdepth",
+        ),
+    ):
+        with pytest.raises((InputError, UsageError), match=problem):
+            join_counts(files)
     with pytest.raises(InputError, match="has 2 samples, but one name is given"):
         join_counts([str(tmp_path / "e")], names=["x"])

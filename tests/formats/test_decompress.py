@@ -2,7 +2,7 @@
 
 import gzip
 import threading
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from support.stored import (
     READS,
     STORED,
     TRUNCATED,
+    Store,
     bgzf,
     content,
     inspect_source,
@@ -34,14 +35,9 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "BATCH", 3_000)
 
 
-# ---- blocks: good data ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("size", [1, 4096, len(READS) - 1, len(READS), len(READS) + 1])
 @pytest.mark.parametrize("compression", STORED)
-def test_blocks__are_full_but_for_the_last_and_fresh(
-    store: Callable[..., str], compression: str, size: int
-) -> None:
+def test_blocks__are_full_and_fresh(store: Store, compression: str, size: int) -> None:
     got = list(inspect_source(store(STORED[compression])).blocks(size))
     assert b"".join(block.tobytes() for block in got) == READS
     assert {len(block) for block in got[:-1]} <= {size}
@@ -50,13 +46,15 @@ def test_blocks__are_full_but_for_the_last_and_fresh(
     assert len(got) == 1 or not np.shares_memory(got[0], got[1])
 
 
+def windowed(log: int) -> bytes:
+    compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: log})
+    return compressor.compress(READS, compressor.FLUSH_BLOCK) + compressor.flush()
+
+
 CUT = (READS[:777], READS[777:])
 LEGAL = {
     "gzip padded": gzip.compress(READS) + bytes(1000),
-    "gzip padded between and after": gzip.compress(READS[:777])
-    + bytes(512)
-    + gzip.compress(READS[777:])
-    + bytes(3),
+    "gzip padded twice": gzip.compress(CUT[0]) + bytes(512) + gzip.compress(CUT[1]) + bytes(3),
     "BGZF padded by one byte": bgzf(READS) + bytes(1),
     "BGZF padded by more than a block": bgzf(READS) + bytes(300_000),
     "BGZF twice": bgzf(READS[:5000]) + bgzf(READS[5000:]),
@@ -64,48 +62,25 @@ LEGAL = {
     "gzip then BGZF": gzip.compress(READS[:5000]) + bgzf(READS[5000:]),
     "empty gzip member first": gzip.compress(b"") + gzip.compress(READS),
     "skippable zstd frame first": skippable_frame(7) + zstd.compress(READS),
-    "skippable zstd frame between": zstd.compress(READS[:9])
-    + skippable_frame(0)
-    + zstd.compress(READS[9:]),
-    "tiny zstd frames": b"".join(
-        zstd.compress(READS[at : at + 7]) for at in range(0, len(READS), 7)
-    ),
+    "skippable zstd frame": zstd.compress(CUT[0]) + skippable_frame(0) + zstd.compress(CUT[1]),
+    "tiny zstd": b"".join(zstd.compress(READS[a : a + 7]) for a in range(0, len(READS), 7)),
     "empty zstd frame first": zstd.compress(b"") + zstd.compress(READS),
+    "zstd with the longest window": windowed(29),
 }
 
 
 @pytest.mark.parametrize("stored", LEGAL.values(), ids=list(LEGAL))
-def test_blocks__read_every_legal_form(store: Callable[..., str], stored: bytes) -> None:
+def test_blocks__read_every_legal_form(store: Store, stored: bytes) -> None:
     assert content(store(stored)) == READS
 
 
-def windowed(log: int) -> bytes:
-    compressor = zstd.ZstdCompressor(options={zstd.CompressionParameter.window_log: log})
-    return compressor.compress(READS, compressor.FLUSH_BLOCK) + compressor.flush()
-
-
-def test_blocks__read_zstd_with_the_longest_window(store: Callable[..., str]) -> None:
-    assert content(store(windowed(29))) == READS
-
-
-@pytest.mark.parametrize(
-    "stored",
-    [windowed(30), ZSTD_MAGIC + b"\xe0" + (3 << 30).to_bytes(8, "little") + bytes(20)],
-    ids=["1 GiB", "one segment"],
-)
-def test_blocks__refuse_a_zstd_window_that_is_too_large(
-    store: Callable[..., str], stored: bytes
-) -> None:
-    with pytest.raises(InputError, match="its zstd window has more than 536,870,912 bytes"):
-        content(store(stored))
-
-
-def test_blocks__refuse_a_size_of_nothing(store: Callable[..., str]) -> None:
+def test_blocks__refuse_a_zstd_window_that_is_too_large_and_a_size_of_nothing(store: Store) -> None:
+    one_segment = ZSTD_MAGIC + b"\xe0" + (3 << 30).to_bytes(8, "little") + bytes(20)
+    for stored in (windowed(30), one_segment):
+        with pytest.raises(InputError, match="its zstd window has more than 536,870,912 bytes"):
+            content(store(stored))
     with pytest.raises(ValueError, match=r"blocks of 0 bytes"):
         next(inspect_source(store(READS)).blocks(0))
-
-
-# ---- blocks: damaged data ---------------------------------------------------------------------
 
 
 # Beside what is cut anywhere, see below.
@@ -122,9 +97,7 @@ TRUNCATED_DATA = {
 
 @pytest.mark.parametrize("stored", TRUNCATED_DATA.values(), ids=list(TRUNCATED_DATA))
 @pytest.mark.parametrize("size", [1000, 1 << 20])
-def test_blocks__say_that_the_file_is_truncated(
-    store: Callable[..., str], stored: bytes, size: int
-) -> None:
+def test_blocks__say_that_the_file_is_truncated(store: Store, stored: bytes, size: int) -> None:
     with pytest.raises(InputError, match=rf"reads: (gzip|zstd) {TRUNCATED}"):
         content(store(stored), size)
 
@@ -136,43 +109,32 @@ def flipped(data: bytes, at: int) -> bytes:
     return bytes(damaged)
 
 
-DAMAGED = {
-    "gzip CRC": flipped(gzip.compress(READS), -6),
-    "BGZF data": flipped(bgzf(READS), 4000),
-    "BGZF length of the last block": flipped(bgzf(READS), -32),
-    "BGZF length beyond any block's": flipped(bgzf(READS), -30),
-    "zstd checksum": flipped(zstd_frame(READS), -2),
-}
+CORRUPT = r"reads: (gzip|zstd) data is corrupt: \w"
 
 
-@pytest.mark.parametrize("stored", DAMAGED.values(), ids=list(DAMAGED))
-def test_blocks__say_that_the_data_is_corrupt(store: Callable[..., str], stored: bytes) -> None:
-    with pytest.raises(InputError, match=r"reads: (gzip|zstd) data is corrupt: \w"):
+@pytest.mark.parametrize(("stored", "kind"), [
+    (flipped(gzip.compress(READS), -6), ""),  # of the checksum
+    (flipped(bgzf(READS), 4000), ""),
+    (flipped(bgzf(READS), -32), ""),  # of the length of the last block
+    (flipped(bgzf(READS), -30), ""),  # which is beyond any block's
+    (flipped(zstd_frame(READS), -2), ""),
+    (gzip.compress(READS) + READS, "gzip"),
+    (gzip.compress(READS) + bytes(9) + READS, "gzip"),
+    (gzip.compress(READS) + b"garbage", "gzip"),
+    (gzip.compress(READS) + b"\n", "gzip"),
+    (bgzf(READS) + b"garbage", "gzip"),
+    (bgzf(READS) + bytes(50) + b"garbage", "gzip"),
+    (bgzf(READS) + READS, "gzip"),
+    (zstd.compress(READS) + READS, "zstd"),
+    (zstd.compress(READS) + bytes(9), "zstd"),
+])  # fmt: skip
+def test_blocks__are_corrupt_or_something_follows(store: Store, stored: bytes, kind: str) -> None:
+    follows = f"something that is not {kind} follows the {kind} data"
+    with pytest.raises(InputError, match=follows if kind else CORRUPT):
         content(store(stored))
 
 
-@pytest.mark.parametrize(
-    ("stored", "kind"),
-    [
-        (gzip.compress(READS) + READS, "gzip"),
-        (gzip.compress(READS) + bytes(9) + READS, "gzip"),
-        (gzip.compress(READS) + b"garbage", "gzip"),
-        (gzip.compress(READS) + b"\n", "gzip"),
-        (bgzf(READS) + b"garbage", "gzip"),
-        (bgzf(READS) + bytes(50) + b"garbage", "gzip"),
-        (bgzf(READS) + READS, "gzip"),
-        (zstd.compress(READS) + READS, "zstd"),
-        (zstd.compress(READS) + bytes(9), "zstd"),
-    ],
-)
-def test_blocks__say_that_something_else_follows(
-    store: Callable[..., str], stored: bytes, kind: str
-) -> None:
-    with pytest.raises(InputError, match=f"something that is not {kind} follows the {kind} data"):
-        content(store(stored))
-
-
-def test_bgzf__cut_where_its_end_begins_like_a_size_is_truncated(store: Callable[..., str]) -> None:
+def test_bgzf__cut_where_its_end_begins_like_a_size_is_truncated(store: Store) -> None:
     stored = bgzf(b"@r\nA")  # 4 bytes, as the flags of the next header say
     for stop in range(len(stored) - len(decompress.BGZF_END) + 1, len(stored)):
         with pytest.raises(InputError, match=TRUNCATED):
@@ -182,18 +144,13 @@ def test_bgzf__cut_where_its_end_begins_like_a_size_is_truncated(store: Callable
 @pytest.mark.parametrize("compression", ["gzip", "bgzf", "zstd"])
 @examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_blocks__never_end_early_without_an_error(
-    store: Callable[..., str], compression: str, data: st.DataObject
-) -> None:
+def test_blocks__never_end_early(store: Store, compression: str, data: st.DataObject) -> None:
     """Cut anywhere; only where whole members remain can nobody see it, except with BGZF."""
     reads = READS[: data.draw(st.integers(1, len(READS)))]
-    if compression == "bgzf":
-        members, unseen = [bgzf(reads)], {}
-    else:
-        members = [
-            {"gzip": gzip.compress, "zstd": zstd_frame}[compression](x) for x in thirds(reads)
-        ]
-        unseen = {len(b"".join(members[:n])): b"".join(thirds(reads)[:n]) for n in (1, 2)}
+    pack: Any = {"gzip": gzip.compress, "zstd": zstd_frame, "bgzf": bgzf}[compression]
+    texts = [reads] if compression == "bgzf" else thirds(reads)
+    members = [*map(pack, texts)]
+    unseen = {len(b"".join(members[:n])): b"".join(texts[:n]) for n in range(1, len(texts))}
     stored = b"".join(members)
     stop = data.draw(st.integers(0, len(stored) - 1))
     path = store(stored[:stop])
@@ -207,9 +164,7 @@ def test_blocks__never_end_early_without_an_error(
 @pytest.mark.parametrize("compression", ["gzip", "bgzf", "zstd"])
 @examples(200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_blocks__never_give_other_data_without_an_error(
-    store: Callable[..., str], compression: str, data: st.DataObject
-) -> None:
+def test_blocks__never_give_other_data(store: Store, compression: str, data: st.DataObject) -> None:
     """Any byte changed. Some header bytes say nothing about the data, so equal data is right."""
     stored = bytearray(STORED[compression])
     stored[data.draw(st.integers(0, len(stored) - 1))] ^= data.draw(st.integers(1, 255))
@@ -222,7 +177,7 @@ def test_blocks__never_give_other_data_without_an_error(
     assert got == READS
 
 
-def test_threads_of_bgzf__are_gone_when_the_content_is(store: Callable[..., str]) -> None:
+def test_threads_of_bgzf__are_gone_when_the_content_is(store: Store) -> None:
     before = set(threading.enumerate())
     assert content(store(bgzf(READS))) == READS
     for thread in set(threading.enumerate()) - before:

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from support.examples import examples
-from support.sequence_texts import FASTQ, Record, buffers, opened, parse, slices, texts
+from support.sequence_texts import FASTQ, Record, array, buffers, opened, parse, slices, texts
 
 from multigpu import InputError
 from multigpu.formats.sequences import fastq
@@ -29,11 +28,9 @@ def source_of(text: bytes) -> Source:
 
 def read(text: bytes, begin: int, border: int, block: int) -> tuple[list[Record], int, str]:
     """The records of a span, where it stops, and what is wrong there."""
-    source = source_of(text)
     with opened(text) as file:
-        found = read_span(file, source, begin, border, block)
-        rows = rows_of(f"/proc/self/fd/{file}", found)
-    return rows, found.stop, str(found.error)
+        found = read_span(file, source_of(text), begin, border, block)
+        return rows_of(f"/proc/self/fd/{file}", found), found.stop, str(found.error)
 
 
 def read_span(file: int, source: Source, begin: int, border: int, block: int = BLOCK) -> Pieces:
@@ -45,11 +42,11 @@ def rows_of(path: str, found: Pieces) -> list[Record]:
     """Names from the file, bases from the letters, and the qualities, each summed alone."""
     text = TextInFile(path)
     out: list[Record] = []
-    for row in found.table:
+    names = text.windows(found.table[:, NAME], found.table[:, NAME_END]) if len(found.table) else []
+    for name, row in zip(names, found.table, strict=True):
         length = int(row[LENGTH])
         each, one = np.arange(length), np.ones(length, np.int64)
         sums = text.sum_qualities(np.repeat(row[None], length, axis=0), each, one)
-        name = text.windows(row[NAME : NAME + 1], row[NAME_END : NAME_END + 1])[0]
         bases = found.letters[row[BASES] : row[BASES] + length].tobytes()
         out.append((name, bases, bytes(sums.tolist())))
     return out
@@ -57,7 +54,7 @@ def rows_of(path: str, found: Pieces) -> list[Record]:
 
 def parsed(text: bytes, begin: int, border: int) -> tuple[list[Record], int, str]:
     """The same by the parser, of the whole text in memory."""
-    raw: NDArray[np.uint8] = np.frombuffer(text, np.uint8).copy()
+    raw = array(text)
     found = parse(raw, "fastq")
     error = describe("reads.fq", b"@", raw, found, 0, OFFSET)
     starts = found.table[:, NAME] - 1
@@ -66,17 +63,14 @@ def parsed(text: bytes, begin: int, border: int) -> tuple[list[Record], int, str
 
 
 def begins_of(text: bytes) -> list[int]:
-    raw = np.frombuffer(text, np.uint8).copy()
-    found = parse(raw, "fastq")
+    found = parse(array(text), "fastq")
     assert found.fault is Fault.NONE
     return [int(row[NAME]) - 1 for row in found.table]
 
 
 @examples(300)
 @given(texts("fastq"), st.integers(1, 90), st.data())
-def test_read__gives_all_records_that_begin_before_the_border(
-    text: bytes, block: int, data: st.DataObject
-) -> None:
+def test_read__gives_all_before_the_border(text: bytes, block: int, data: st.DataObject) -> None:
     begin = data.draw(st.sampled_from(begins_of(text)))
     border = data.draw(st.integers(begin + 1, len(text)))
     assert read(text, begin, border, block) == parsed(text, begin, border)
@@ -89,16 +83,13 @@ def test_read__gives_all_records_that_begin_before_the_border(
 
 def test_read__of_more_records_than_a_table_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fastq, "ROWS", 16)
-    count = 1000
-    text = b"".join(b"@r%d\nAC\n+\nI5\n" % number for number in range(count))
+    text = b"".join(b"@r%d\nAC\n+\nI5\n" % number for number in range(1000))
     with opened(text) as file:
         found = read_span(file, source_of(text), 0, len(text))
-    assert (len(found.table), found.letters.tobytes()) == (count, count * b"AC")
+    assert (len(found.table), found.letters.tobytes()) == (1000, 1000 * b"AC")
 
 
-def test_read__of_records_longer_than_blocks_and_than_the_room_for_letters(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_read__of_records_longer_than_blocks_and_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fastq, "LAST_RECORD_BYTES", 2)
     long = b"@long\n" + 500 * b"ACGT\n" + b"+\n" + 250 * b"IIIIIII5\n"
     text = b"@a\nA\n+\nI\n" + long + b"@b\nC\n+\nI\n"
@@ -135,8 +126,7 @@ def test_first_record__after_any_cut_is_where_the_span_before_stops(name: str, b
 def test_windows__are_those_of_the_file(content: bytes, data: st.DataObject) -> None:
     borders = st.integers(0, len(content) + 3)
     windows = data.draw(st.lists(st.tuples(borders, borders).map(sorted), min_size=1, max_size=5))
-    ends = np.array([end for _, end in windows], np.int64)
-    begins = np.array([begin for begin, _ in windows], np.int64)
+    begins, ends = np.array(windows, np.int64).T.copy()
     with opened(content) as file:
         text = TextInFile(f"/proc/self/fd/{file}")
         if all(end <= len(content) or begin == end for begin, end in windows):
@@ -148,8 +138,7 @@ def test_windows__are_those_of_the_file(content: bytes, data: st.DataObject) -> 
 
 def test_sum_qualities__of_a_file_that_has_become_shorter() -> None:
     text = FASTQ["plain"]
-    raw = np.frombuffer(text, np.uint8).copy()
-    table = parse(raw, "fastq").table
+    table = parse(array(text), "fastq").table
     with opened(text[:-3]) as file:
         shorter = TextInFile(f"/proc/self/fd/{file}")
         assert shorter.sum_qualities(table[:1], np.array([1]), np.array([2])).tolist() == [2 * 73]

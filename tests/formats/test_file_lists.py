@@ -50,7 +50,7 @@ def test_sheet__has_names_sexes_and_groups(folder: Path, separator: str) -> None
     ("path\n", "names no file"),
     ("# list\ndata/z.tsv\ndata/a.tsv\n", r"line 2: there is no file 'data/z\.tsv'"),
 ])  # fmt: skip
-def test_sheet__what_is_wrong_is_named(folder: Path, text: str, problem: str) -> None:
+def test_sheet__what_is_wrong(folder: Path, text: str, problem: str) -> None:
     (folder / "sheet").write_text(text)
     with pytest.raises(InputError, match=problem):
         list_files([str(folder / "sheet")])

@@ -1,12 +1,13 @@
 """GC content of regions: any lines, letters and compression, and sequences that do not fit."""
 
 import gzip
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.scanned import wrapped_fasta
+from support.stored import Store
 
 from multigpu.errors import InputError
 from multigpu.formats.alignments.regions import Regions
@@ -25,11 +26,10 @@ def test_content__is_that_of_the_letters(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], width: int, newline: str,
     block: int, places: list[tuple[int, int]],
 ) -> None:  # fmt: skip
-    lines = []
-    for k, text in enumerate(texts):
-        lines += [f">c{k} some > words", *(text[i : i + width] for i in range(0, len(text), width))]
+    named = [(f"c{k} some > words", text) for k, text in enumerate(texts)]
     path = tmp_path_factory.mktemp("fasta") / "x.fa.gz"
-    path.write_bytes(gzip.compress(newline.join([*lines, ""]).encode()))
+    lines = wrapped_fasta(named, width).replace(b"\n", newline.encode())
+    path.write_bytes(gzip.compress(lines))
     rows = [
         (f"c{k}", min(a, len(text) - 1), min(max(a, b - 1) + 1, len(text)))
         for k, text in enumerate(texts)
@@ -45,26 +45,22 @@ def test_content__is_that_of_the_letters(
         assert share == pytest.approx(wanted, nan_ok=True)
 
 
-@pytest.mark.parametrize(
-    ("text", "rename", "problem"),
-    [
-        ("ACGT\n", False, "is no FASTA: begins with 'ACGT'"),
-        ("\n", False, "is empty"),
-        (">chr1\nACGT\n", False, "chr1 has 4 bases, and 8 in the data: is it of another genome?"),
-        (">chr2\nACGT\n", True, "has no sequence chr1 (it has chr2): is it of another genome?"),
-        (">1\nACGTACGT\n", False, "no sequence chr1 (it has 1): rename auto takes names as the"),
-        (">1\nACGTACGTA\n", True, "chr1 has 9 bases, and 8 in the data: is it of another genome?"),
-        (">chr1\nACGT\n>x\nA\n", True, "chr1 has 4 bases, and regions reach to 6: is it of"),
-        (">1\nACGTACGT\n", True, ""),
-    ],
-)
-def test_sequences__that_do_not_fit(tmp_path: Path, text: str, rename: bool, problem: str) -> None:
-    (path := tmp_path / "x.fa").write_text(text)
-    regions = Regions.of([("chr1", 2, 6)])
+@pytest.mark.parametrize(("text", "rename", "problem"), [
+    ("ACGT\n", False, "is no FASTA: begins with 'ACGT'"),
+    ("\n", False, "is empty"),
+    (">chr1\nACGT\n", False, "chr1 has 4 bases, and 8 in the data: is it of another genome?"),
+    (">chr2\nACGT\n", True, "has no sequence chr1 (it has chr2): is it of another genome?"),
+    (">1\nACGTACGT\n", False, "no sequence chr1 (it has 1): rename auto takes names as the"),
+    (">1\nACGTACGTA\n", True, "chr1 has 9 bases, and 8 in the data: is it of another genome?"),
+    (">chr1\nACGT\n>x\nA\n", True, "chr1 has 4 bases, and regions reach to 6: is it of"),
+    (">1\nACGTACGT\n", True, ""),
+])  # fmt: skip
+def test_sequences__that_do_not_fit(store: Store, text: str, rename: bool, problem: str) -> None:
     lengths = {} if "reach" in problem else {"chr1": 8}
+    given = (store(text.encode()), Regions.of([("chr1", 2, 6)]), rename, lengths)
     if not problem:
-        assert gc_content(str(path), regions, rename, lengths) == 0.5
+        assert gc_content(*given) == 0.5
         return
     with pytest.raises(InputError) as error:
-        gc_content(str(path), regions, rename, lengths)
+        gc_content(*given)
     assert problem in str(error.value)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pysam
 import pytest
+from support.bgzf_data import bgzf
+from support.stored import Store
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences.indexed_fasta import IndexedFasta
@@ -12,19 +14,11 @@ from multigpu.formats.sequences.indexed_fasta import IndexedFasta
 TEXT = b">chr1 the first\nACGTN\nryswk\nmA\n>chr2\nGGGG\n"
 
 
-def packed(path: Path) -> None:
-    with pysam.BGZFile(str(path), "w") as file:
-        file.write(TEXT)
-
-
 @pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("is_indexed", [False, True])
 def test_base__is_one_that_vcf_takes(is_packed: bool, is_indexed: bool, tmp_path: Path) -> None:
     path = tmp_path / "genome.fa"
-    if is_packed:
-        packed(path)
-    else:
-        path.write_bytes(TEXT)
+    path.write_bytes(bgzf(TEXT) if is_packed else TEXT)
     if is_indexed:
         pysam.faidx(str(path))
     files = sorted(tmp_path.iterdir())
@@ -34,11 +28,9 @@ def test_base__is_one_that_vcf_takes(is_packed: bool, is_indexed: bool, tmp_path
     assert sorted(tmp_path.iterdir()) == files  # an index is the user's to make
 
 
-@pytest.mark.parametrize("content", [b"", b"chr1\t1\n", gzip.compress(TEXT), None])
-def test_refused__what_is_no_indexable_fasta(content: bytes | None, tmp_path: Path) -> None:
-    path = tmp_path / "genome.fa"
-    if content is not None:
-        path.write_bytes(content)
-    problem = "no FASTA file that can be indexed" if content is not None else "no such file"
-    with pytest.raises(InputError, match=problem):
-        IndexedFasta(str(path))
+@pytest.mark.parametrize("content", [b"", b"chr1\t1\n", gzip.compress(TEXT)])
+def test_refused__what_is_no_indexable_fasta(content: bytes, store: Store) -> None:
+    with pytest.raises(InputError, match="no FASTA file that can be indexed"):
+        IndexedFasta(path := store(content))
+    with pytest.raises(InputError, match="no such file"):
+        IndexedFasta(f"{path}.absent")

@@ -5,9 +5,10 @@ import gzip
 import io
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -35,15 +36,9 @@ def write(folder: Path, name: str, cuts: int) -> list[bytes]:
     return [Path(path).read_bytes() for path in paths]
 
 
-@pytest.mark.parametrize(
-    ("suffix", "decompress"),
-    [("", bytes), (".gz", gzip.decompress)],
-)
+@pytest.mark.parametrize(("suffix", "decompress"), [("", bytes), (".gz", gzip.decompress)])
 def test_files__do_not_depend_on_the_pieces(
-    tmp_path: Path,
-    suffix: str,
-    decompress: Callable[[bytes], bytes],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, suffix: str, decompress: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = write(tmp_path, "f{}" + suffix, 1)
     assert list(map(decompress, found)) == CONTENTS
@@ -70,9 +65,8 @@ def test_more_files_than_may_be_open__are_written(tmp_path: Path, few_files: int
         for text in (b"one", b"two"):
             files.write([(n, memoryview(b"%s%d" % (text, n))) for n in range(few_files)])
         files.finish()
-    assert [Path(path).read_bytes() for path in paths] == [
-        b"one%dtwo%d" % (n, n) for n in range(few_files)
-    ]
+    found = [Path(path).read_bytes() for path in paths]
+    assert found == [b"one%dtwo%d" % (n, n) for n in range(few_files)]
 
 
 def write_one(name: str, paths: list[str]) -> None:

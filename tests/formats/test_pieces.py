@@ -1,13 +1,14 @@
 """The text of whole records, however a source is cut."""
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from support.bgzf_data import bgzf
 from support.scanned import LAYOUTS, fasta_of, fastq
+from support.stored import Store
 
 from multigpu.formats.sequences.pairs import PairedSource
 from multigpu.formats.sequences.pieces import TextInMemory
@@ -23,24 +24,22 @@ TEXTS = {"plain": fastq(), **LAYOUTS, "fasta": fasta_of().replace(b"\n", b"\n\n"
 
 def texts_of(source: Source, spans: Iterable[Span]) -> list[bytes]:
     """Return the text of each record in the spans of a source."""
-    streams = OpenStreams([source], OFFSET)
-    reader = SpanReader([source], streams, overlap=0, phred_offset=OFFSET, allocate=room)
     found = []
-    for pieces in map(reader.read, spans):
+    for pieces in map(reader_of(source).read, spans):
         assert pieces.error is None
         found += pieces.text.windows(*pieces.borders())
     return found
 
 
-def room(size: int) -> NDArray[np.uint8]:
-    return np.empty(size, np.uint8)
+def reader_of(*sources: Source) -> SpanReader:
+    streams = OpenStreams(sources, OFFSET)
+    room = partial(np.empty, dtype=np.uint8)
+    return SpanReader(sources, streams, overlap=0, phred_offset=OFFSET, allocate=room)
 
 
 @pytest.mark.parametrize("layout", TEXTS)
 @pytest.mark.parametrize("pair", [False, True])
-def test_text_of_records__does_not_depend_on_how_a_file_is_cut(
-    store: Callable[..., str], layout: str, pair: bool
-) -> None:
+def test_text_of_records__does_not_depend_on_cuts(store: Store, layout: str, pair: bool) -> None:
     text = TEXTS[layout]
     source = inspect_source(store(text), SEQUENCES)
     if pair:
@@ -53,12 +52,12 @@ def test_text_of_records__does_not_depend_on_how_a_file_is_cut(
         assert texts_of(source, [FileSpan(0, 0, 0, len(text), exact=True)]) == found
 
 
-def test_memory__of_a_span_is_given_to_one_other(store: Callable[..., str]) -> None:
-    sources = [inspect_source(store(bgzf(fastq())), SEQUENCES)]
-    files = [inspect_source(store(fastq(), name), SEQUENCES) for name in ("one", "two")]
-    sources.append(PairedSource(*files))
-    streams = OpenStreams(sources, OFFSET)
-    reader = SpanReader(sources, streams, overlap=0, phred_offset=OFFSET, allocate=room)
+def test_memory__of_a_span_is_given_to_one_other(store: Store) -> None:
+    alone, *files = (
+        inspect_source(store(text, name), SEQUENCES)
+        for name, text in (("bgzf", bgzf(fastq())), ("one", fastq()), ("two", fastq()))
+    )
+    reader = reader_of(alone, PairedSource(*files))
     spans = [BgzfSpan(0, 0, 0, 300, exact=True), FileSpan(1, 0, 0, 300, exact=True)]
     for span in spans:
         reader.give_back(reader.read(span))

@@ -2,6 +2,7 @@
 
 import gzip
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from support.examples import examples
-from support.stored import READS, bgzf, inspect_source
+from support.stored import READS, Store, bgzf, inspect_source
 
 from multigpu.errors import InputError
 from multigpu.formats.sequences import streams
@@ -21,7 +22,6 @@ from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END
 from multigpu.kernels.device.buffers import Buffers
 
-Store = Callable[..., str]
 WRAPPED = b"".join(
     b"@@r%d x\n%b\n%b\n+\n%b\n%b\n\n" % (n, b"ACGTAGATT", b"TTACG", b"@IIIIIIII", b"@@III")
     for n in range(150)
@@ -34,13 +34,17 @@ TEXTS = {
     "one long": b"@long\n%b\n+\n%b\n" % (b"ACGT" * 9000, b"I" * 36_000)
     + READS[: READS.index(b"@read5\n")],
 }
+
+
+def _then_gzip(text: bytes, block: int) -> bytes:
+    return bgzf(text[:3333], block=block, end=b"") + gzip.compress(text[3333:])
+
+
 ENDS: dict[str, Callable[[bytes, int], bytes]] = {
     "BGZF": lambda text, block: bgzf(text, block=block),
     "twice": lambda text, block: bgzf(text[:999], block=block) + bgzf(text[999:], block=block),
     "padded": lambda text, block: bgzf(text, block=block) + bytes(333),
-    "then gzip": lambda text, block: (
-        bgzf(text[:3333], block=block, end=b"") + gzip.compress(text[3333:])
-    ),
+    "then gzip": _then_gzip,
 }
 
 
@@ -63,13 +67,7 @@ def read_all(path: str, chunk_bytes: int) -> Sequence[Pieces]:
         part = read(path, span)
         is_empty = not len(part.table) and part.error is None
         if part.begin != reached and not (reached >= span.stop and is_empty):
-            part = read(
-                path,
-                BgzfSpan(
-                    0, span.number, reached, span.stop, exact=True,
-                    stored=span.stored, origin=span.origin,
-                ),
-            )  # fmt: skip
+            part = read(path, replace(span, start=reached, exact=True))
             assert part.begin == reached
         if part.begin == reached:
             reached = part.stop
@@ -88,14 +86,9 @@ def read_all(path: str, chunk_bytes: int) -> Sequence[Pieces]:
     more=st.sampled_from([1, 100, streams.MORE]),
 )
 def test_ranges__have_every_record_once(
-    store: Store,
-    monkeypatch: pytest.MonkeyPatch,
-    text: str,
-    end: str,
-    block: int,
-    chunk_bytes: int,
-    more: int,
-) -> None:
+    store: Store, monkeypatch: pytest.MonkeyPatch, text: str, end: str, block: int,
+    chunk_bytes: int, more: int,
+) -> None:  # fmt: skip
     monkeypatch.setattr(streams, "MORE", more)
     stored = ENDS[end](TEXTS[text], block)
     parts = read_all(store(stored), chunk_bytes)

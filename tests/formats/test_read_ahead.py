@@ -2,27 +2,24 @@
 
 import gzip
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-from support.stored import READS, STORED, inspect_source
+from support.stored import READS, STORED, Store, inspect_source
 
 from multigpu.errors import InputError
 from multigpu.formats.storage.read_ahead import ReadAhead
 
 
-def test_stream__is_the_whole_content(store: Callable[..., str]) -> None:
+def test_stream__is_the_whole_content_or_says_that_it_is_damaged(store: Store) -> None:
     found = inspect_source(store(STORED["gzip"])).stream(1000)
     assert b"".join(block.tobytes() for block in found) == READS
-
-
-def test_stream__that_is_damaged_says_so_where_it_is_taken(store: Callable[..., str]) -> None:
     found = inspect_source(store(gzip.compress(READS * 5)[:-20])).stream(1000)
     with pytest.raises(InputError, match="ends early"):
         list(found)
 
 
-def test_stream__that_nobody_takes_ends_when_it_is_closed(store: Callable[..., str]) -> None:
+def test_stream__that_nobody_takes_ends_when_it_is_closed(store: Store) -> None:
     before = set(threading.enumerate())
     found = inspect_source(store(STORED["gzip"])).stream(500)
     (reading,) = set(threading.enumerate()) - before

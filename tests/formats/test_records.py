@@ -1,34 +1,20 @@
 """Record borders: the records of the whole, wherever the bytes are cut."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
-from support.sequence_texts import (
-    FASTA,
-    FASTQ,
-    TEXTS,
-    Layout,
-    Record,
-    array,
-    parse,
-    slices,
-    text_of,
-    texts,
-)
+from support.sequence_texts import FASTA, FASTQ, Record, any_text, array, parse, slices, texts
 
 from multigpu.formats.sequences import fasta, fastq
 from multigpu.kernels.compiled.text import LONGEST_NAME
 from multigpu.kernels.compiled.text.records import COLUMNS, Fault, sum_qualities
 
-# ---- a tiny parser in plain Python ------------------------------------------------------------
 
-
-@dataclass
-class Plain:
+class Plain(NamedTuple):
     """The good records, where the first bad one begins (or the end), and whether there is one."""
 
     records: list[Record]
@@ -36,7 +22,7 @@ class Plain:
     bad: bool
 
 
-def plain_parse(text: bytes, layout: Layout, offset: int = 33) -> Plain:
+def plain_parse(text: bytes, layout: str, offset: int = 33) -> Plain:
     found = Plain([], blank_end(text, 0), False)
     read = plain_fastq if layout == "fastq" else plain_fasta
     while found.stop < len(text):
@@ -100,70 +86,46 @@ def plain_fastq(text: bytes, at: int, offset: int) -> tuple[Record | None, int]:
     return (name_of(header), bases, quality), blank_end(text, at)
 
 
-def whole(text: bytes, layout: Layout) -> list[Record]:
+def whole(text: bytes, layout: str) -> list[Record]:
     """The records of a good text."""
-    plain = plain_parse(text, layout)
-    assert (plain.stop, plain.bad) == (len(text), False)
-    return plain.records
-
-
-LAYOUTS: tuple[Layout, Layout] = ("fastq", "fasta")
-any_text = st.one_of(
-    st.sampled_from(LAYOUTS).flatmap(lambda x: st.tuples(st.just(x), texts(x))),
-    st.sampled_from(TEXTS).map(lambda x: (x[0], text_of(*x))),
-)
-
-
-# ---- the whole --------------------------------------------------------------------------------
+    records, *end = plain_parse(text, layout)
+    assert end == [len(text), False]
+    return records
 
 
 def test_plain_parser__reads_what_anybody_would_read() -> None:
-    assert whole(FASTQ["wrapped, crlf"], "fastq") == [
-        (b"r1", b"ACGTA", b"IIIII"),
-        (b"r2", b"AC", b"II"),
-    ]
+    wrapped = [(b"r1", b"ACGTA", b"I" * 5), (b"r2", b"AC", b"II")]
+    assert whole(FASTQ["wrapped, crlf"], "fastq") == wrapped
     assert whole(FASTA["blank lines"], "fasta") == [(b"r1", b"ACGT", None), (b"r2", b"AC", None)]
     assert whole(FASTQ["no names"], "fastq") == [(b"", b"ACGT", b"IIII"), (b"", b"AC", b"II")]
 
 
 @examples(500)
-@given(any_text, st.data())
-def test_parse__of_a_damaged_text_stops_where_the_plain_parser_does(
-    given_text: tuple[Layout, bytes], data: st.DataObject
-) -> None:
+@given(any_text(), st.data())
+def test_parse__of_damage_stops_there(given_text: tuple[str, bytes], data: st.DataObject) -> None:
     layout, text = given_text
-    at = data.draw(st.integers(0, len(text)))
-    removed = data.draw(st.integers(0, 3))
-    added = data.draw(
-        st.sampled_from([b"", b"\n", b"@", b"+", b">", b"\r", b"A", b"\x7f", b"\n@\n"])
-    )
-    text = text[:at] + added + text[at + removed :]
+    at, removed = data.draw(st.integers(0, len(text))), data.draw(st.integers(0, 3))
+    letters = [b"", b"\n", b"@", b"+", b">", b"\r", b"A", b"\x7f", b"\n@\n"]
+    text = text[:at] + data.draw(st.sampled_from(letters)) + text[at + removed :]
     raw = array(text)
-    parsed = parse(raw, layout)
-    plain = plain_parse(text, layout)
+    parsed, plain = parse(raw, layout), plain_parse(text, layout)
     assert slices(raw, parsed) == plain.records
     assert (parsed.stop, parsed.fault is not Fault.NONE) == (plain.stop, plain.bad)
 
 
-def test_parse__of_more_records_than_the_first_table_holds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_parse__of_more_records_than_tables_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (fasta, fastq):
         monkeypatch.setattr(module, "ROWS", 16)
     for layout, record in (("fastq", b"@r%d\nAC\n+\nII\n"), ("fasta", b">r%d\nAC\n")):
-        count = 1000
-        raw = array(b"".join(record % number for number in range(count)))
-        parsed = parse(raw, layout)
-        assert [name for name, _, _ in slices(raw, parsed)] == [b"r%d" % n for n in range(count)]
-
-
-# ---- every border -----------------------------------------------------------------------------
+        raw = array(b"".join(record % number for number in range(1000)))
+        found = slices(raw, parse(raw, layout))
+        assert [name for name, _, _ in found] == [b"r%d" % number for number in range(1000)]
 
 
 @examples(300)
-@given(any_text, st.integers(1, 200))
+@given(any_text(), st.integers(1, 200))
 def test_parse__of_a_stream_in_blocks_of_any_size_gives_every_record_once(
-    given_text: tuple[Layout, bytes], size: int
+    given_text: tuple[str, bytes], size: int
 ) -> None:
     layout, text = given_text
     found, left = [], array(b"")
@@ -178,41 +140,34 @@ def test_parse__of_a_stream_in_blocks_of_any_size_gives_every_record_once(
     assert found + slices(left, parsed) == whole(text, layout)
 
 
-# ---- every fault ------------------------------------------------------------------------------
-
 GOOD = b"@r1\nACGT\n+\nIIII\n"
 AT = len(GOOD)
 
 
-@pytest.mark.parametrize(
-    ("text", "fault", "qualities"),
-    [
-        (b"+\nII\n", Fault.NO_HEADER, 0),
-        (b"@r2\nAC\nGT\n@r3\nA\n+\nI\n", Fault.NO_PLUS, 0),
-        (b"@r2\n@r3\nA\n+\nI\n", Fault.NO_PLUS, 0),
-        (b"@r2\nAC\n+\n", Fault.LENGTHS, 0),
-        (b"@r2\nAC\r\n+\r\nI\r\n", Fault.LENGTHS, 1),
-        (b"@r2\nAC\nGT\n+\nIII\nIIII\n", Fault.LENGTHS, 7),
-        (b"@r2\nAC\nGT\n+\nIII\n", Fault.LENGTHS, 3),
-        (b"@r2\nACG\n+\nI\rI\n", Fault.QUALITY, 0),
-        (b"@r2\nAC\nGT\n+\nII\nI\x1f\n", Fault.QUALITY, 0),
-        (b"@r2\nACGT\n+\nI\n@r3\nAA\n+\nI\n", Fault.LENGTHS, 1),
-        (b"@r2\nACGT\n+\nI\nI\n\nI I\n", Fault.LENGTHS, 1),
-        (b"@r2 x\nAC\n+r3 x\nII\n", Fault.OTHER_NAME, 0),
-        (b"@r2\nAC\n+r22\nII\n", Fault.OTHER_NAME, 0),
-        (b"@r2\nAC\n+r\r\nII\n", Fault.OTHER_NAME, 0),
-        (b"@\nAC\n+r2\nI\n", Fault.OTHER_NAME, 0),
-        (b"@r2\x1b[1m\nAC\n+\nII\n", Fault.NAME, 0),
-        (b"@r2\xc2\x9b\nAC\n+\nII\n", Fault.NAME, 0),
-        (b"@" + LONGEST_NAME * b"r" + b"r\nAC\n+\nII\n", Fault.NAME, 0),
-        (b"@r2\nAC\n+\nI", Fault.INCOMPLETE, 0),
-        (b"@r2\nAC\n+", Fault.INCOMPLETE, 0),
-        (b"@", Fault.INCOMPLETE, 0),
-    ],
-)
-def test_fault__stops_at_its_record_and_keeps_those_before(
-    text: bytes, fault: Fault, qualities: int
-) -> None:
+@pytest.mark.parametrize(("text", "fault", "qualities"), [
+    (b"+\nII\n", Fault.NO_HEADER, 0),
+    (b"@r2\nAC\nGT\n@r3\nA\n+\nI\n", Fault.NO_PLUS, 0),
+    (b"@r2\n@r3\nA\n+\nI\n", Fault.NO_PLUS, 0),
+    (b"@r2\nAC\n+\n", Fault.LENGTHS, 0),
+    (b"@r2\nAC\r\n+\r\nI\r\n", Fault.LENGTHS, 1),
+    (b"@r2\nAC\nGT\n+\nIII\nIIII\n", Fault.LENGTHS, 7),
+    (b"@r2\nAC\nGT\n+\nIII\n", Fault.LENGTHS, 3),
+    (b"@r2\nACG\n+\nI\rI\n", Fault.QUALITY, 0),
+    (b"@r2\nAC\nGT\n+\nII\nI\x1f\n", Fault.QUALITY, 0),
+    (b"@r2\nACGT\n+\nI\n@r3\nAA\n+\nI\n", Fault.LENGTHS, 1),
+    (b"@r2\nACGT\n+\nI\nI\n\nI I\n", Fault.LENGTHS, 1),
+    (b"@r2 x\nAC\n+r3 x\nII\n", Fault.OTHER_NAME, 0),
+    (b"@r2\nAC\n+r22\nII\n", Fault.OTHER_NAME, 0),
+    (b"@r2\nAC\n+r\r\nII\n", Fault.OTHER_NAME, 0),
+    (b"@\nAC\n+r2\nI\n", Fault.OTHER_NAME, 0),
+    (b"@r2\x1b[1m\nAC\n+\nII\n", Fault.NAME, 0),
+    (b"@r2\xc2\x9b\nAC\n+\nII\n", Fault.NAME, 0),
+    (b"@" + LONGEST_NAME * b"r" + b"r\nAC\n+\nII\n", Fault.NAME, 0),
+    (b"@r2\nAC\n+\nI", Fault.INCOMPLETE, 0),
+    (b"@r2\nAC\n+", Fault.INCOMPLETE, 0),
+    (b"@", Fault.INCOMPLETE, 0),
+])  # fmt: skip
+def test_fault__stops_and_keeps_those_before(text: bytes, fault: Fault, qualities: int) -> None:
     raw = array(GOOD + text)
     parsed = parse(raw, "fastq")
     assert (parsed.fault, parsed.stop, parsed.qualities) == (fault, AT, qualities)
@@ -227,32 +182,19 @@ def test_names__of_every_letter_but_control_characters_are_read() -> None:
         assert [record[0] for record in slices(raw, parsed)] == [name]
 
 
-def test_parse__of_a_fasta_text_that_begins_with_a_carriage_return() -> None:
+def test_parse__of_fasta_that_begins_with_a_carriage_return_or_without_a_header() -> None:
     raw = array(b"\r>r1\nAC\n>r2\nG\n")
-    assert slices(raw, parse(raw, "fasta")) == [
-        (b"r1", b"AC", None),
-        (b"r2", b"G", None),
-    ]
-
-
-def test_fault__of_a_fasta_text_without_a_header_is_told() -> None:
-    raw = array(b"\nACGT\n>r1\nAC\n")
-    parsed = parse(raw, "fasta")
+    assert slices(raw, parse(raw, "fasta")) == [(b"r1", b"AC", None), (b"r2", b"G", None)]
+    parsed = parse(array(b"\nACGT\n>r1\nAC\n"), "fasta")
     assert (parsed.fault, parsed.stop, len(parsed.table)) == (Fault.NO_HEADER, 1, 0)
 
 
 @pytest.mark.parametrize("offset", [33, 64])
 def test_quality__of_the_whole_range_is_good_and_what_is_beside_it_is_not(offset: int) -> None:
-    for value in range(256):
-        if value in (10, 13):  # line ends
-            continue
+    for value in {*range(256)} - {*b"\n\r"}:
         raw = array(b"@r\nACG\n+\n~" + bytes([value]) + b"~\n")
-        parsed = parse(raw, "fastq", offset=offset)
-        good = offset <= value <= 126
-        assert parsed.fault is (Fault.NONE if good else Fault.QUALITY)
-
-
-# ---- arrays out of tables ---------------------------------------------------------------------
+        fault = Fault.NONE if offset <= value <= 126 else Fault.QUALITY
+        assert parse(raw, "fastq", offset=offset).fault is fault
 
 
 @examples(200)
@@ -262,12 +204,10 @@ def test_sum_qualities__are_exact(text: bytes, data: st.DataObject) -> None:
     parsed = parse(raw, "fastq")
     qualities = [quality or b"" for _, _, quality in slices(raw, parsed)]
     record = data.draw(st.lists(st.integers(0, len(qualities) - 1), max_size=5))
-    windows = [
-        sorted(data.draw(st.tuples(*2 * [st.integers(0, len(qualities[r]))]))) for r in record
-    ]
-    starts = np.array([begin for begin, _ in windows], np.int64)
-    lengths = np.array([end - begin for begin, end in windows], np.int64)
-    sums = np.empty(len(record), np.int64)
+    places = [st.tuples(*2 * [st.integers(0, len(qualities[r]))]).map(sorted) for r in record]
+    windows = data.draw(st.tuples(*places))
+    borders, sums = np.array(windows, np.int64).reshape(-1, 2), np.empty(len(record), np.int64)
+    starts, lengths = borders[:, 0].copy(), np.diff(borders).ravel()
     sum_qualities(-1, raw, parsed.table[np.array(record, np.intp)], starts, lengths, sums)
     expected = [sum(qualities[r][a:b]) for r, (a, b) in zip(record, windows, strict=True)]
     assert sums.tolist() == expected

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,8 @@ def test_memory__is_open_to_processes_of_its_user_alone() -> None:
     array[:] = list(b"abc")
     command = ["cat", str(shareable.path_of(array))]
     assert subprocess.check_output(command) == b"abc"
-    refused = subprocess.run(
-        command, user=65534, group=65534, extra_groups=[], capture_output=True, check=False
-    )
+    other: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []}
+    refused = subprocess.run(command, capture_output=True, check=False, **other)
     assert (refused.returncode, refused.stdout) == (1, b"")
     assert b"Permission denied" in refused.stderr
 

@@ -5,13 +5,14 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.program import ROOT
-from support.stored import READS, STORED, TRUNCATED, content, expand, inspect_source
+from support.stored import CUT, READS, STORED, TRUNCATED, content, expand, inspect_source
 
 from multigpu.errors import InputError
 from multigpu.formats.storage import stored_streams
@@ -24,39 +25,44 @@ def no_pipes_left() -> Iterator[None]:
         stored_streams.pipes.popitem()[1].close()
 
 
-@dataclass
-class Standard:
-    """What stands for sys.stdin."""
+Use = Callable[[bytes], None]
 
-    buffer: object
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Use:
+    """Puts bytes on standard input."""
+
+    def use(stored: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(stored)))
+
+    return use
 
 
 @pytest.mark.parametrize("compression", STORED)
-def test_stdin__loses_nothing_to_inspect(monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
-    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(STORED[compression])))
+def test_stdin__loses_nothing_to_inspect(stdin: Use, compression: str) -> None:
+    stdin(STORED[compression])
     source = inspect_source("-")
     assert source == inspect_source("-")
     assert (source.size, source.compression, source.cuttable) == (None, compression, False)
     assert b"".join(block.tobytes() for block in source.blocks(1000)) == READS
 
 
-def test_stdin__can_be_read_once_in_each_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(b">old\nA\n")))
+def test_stdin__can_be_read_once_in_each_run(stdin: Use) -> None:
+    stdin(b">old\nA\n")
     inspect_source("-")
-    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(READS)))
+    stdin(READS)
     source = inspect_source("-")
     assert [block.tobytes() for block in source.blocks(1 << 20)] == [READS]
     with pytest.raises(InputError, match=r"-: a pipe can be read only once"):
         next(source.blocks(1000))
 
 
-def test_stdin__closed_or_empty_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    for standard, problem in (
-        (None, "standard input is closed"), (Standard(io.BytesIO(b"")), "is empty")
-    ):  # fmt: skip
-        monkeypatch.setattr(sys, "stdin", standard)
+def test_stdin__closed_or_empty_is_an_error(stdin: Use, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(b"")
+    for problem in ("is empty", "standard input is closed"):
         with pytest.raises(InputError, match=f"^-: {problem}"):
             inspect_source("-")
+        monkeypatch.setattr(sys, "stdin", None)
 
 
 @pytest.mark.process
@@ -71,25 +77,19 @@ def test_stdin__of_a_slow_writer_is_read_to_its_end(compression: str) -> None:
         "for block in inspect_source('-', SEQUENCES).blocks(10_000):\n"
         "    sys.stdout.buffer.write(block)\n"
     )
-    command = [sys.executable, "-c", code]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe) as process:
-        assert process.stdin
-        assert process.stdout
-        stored = STORED[compression]
+    command, stored = [sys.executable, "-c", code], STORED[compression]
+    reading, writing = os.pipe()
+    with subprocess.Popen(command, cwd=ROOT, stdin=reading, stdout=subprocess.PIPE) as process:
         for start, stop in ((0, 1), (1, 700), (700, len(stored))):
-            process.stdin.write(stored[start:stop])
-            process.stdin.flush()
-            threading.Event().wait(0.2)
-        process.stdin.close()
-        assert process.stdout.read() == READS
+            os.write(writing, stored[start:stop])
+            time.sleep(0.2)
+        os.close(writing)
+        assert process.communicate()[0] == READS
     assert process.returncode == 0
 
 
 @pytest.mark.parametrize("stored", [STORED["gzip"], b"no reads"])
-def test_fifo__as_from_process_substitution_is_read_or_closed(
-    tmp_path: Path, stored: bytes
-) -> None:
+def test_fifo__of_process_substitution_is_read_or_closed(tmp_path: Path, stored: bytes) -> None:
     path = tmp_path / "fifo"
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(stored,))
@@ -104,8 +104,8 @@ def test_fifo__as_from_process_substitution_is_read_or_closed(
     writer.join(10)
 
 
-@pytest.mark.parametrize("stored", [STORED["gzip"][:-1], STORED["bgzf"][:-28], STORED["zstd"][:-1]])
-def test_stdin__that_ends_early_is_an_error(monkeypatch: pytest.MonkeyPatch, stored: bytes) -> None:
-    monkeypatch.setattr(sys, "stdin", Standard(io.BytesIO(stored)))
+@pytest.mark.parametrize("stored", CUT)
+def test_stdin__that_ends_early_is_an_error(stdin: Use, stored: bytes) -> None:
+    stdin(stored)
     with pytest.raises(InputError, match=f"^-: .* {TRUNCATED}"):
         content("-")

@@ -19,12 +19,11 @@ Place = tuple[str, int, int]  # chromosome, begin and end
 
 def written(folder: Path, places: list[Place]) -> Path:
     lines = [
-        f"{chrom}\t{begin + 1}\tr{k}\tN\t<DEL>\t.\t.\tEND={end}\n"
+        b"%b\t%d\tr%d\tN\t<DEL>\t.\t.\tEND=%d\n" % (chrom.encode(), begin + 1, k, end)
         for k, (chrom, begin, end) in enumerate(places)
     ]
-    path = folder / "some.vcf.gz"
     last = max((end for _, _, end in places), default=0)
-    write_indexed(path, [HEADER.encode(), *(line.encode() for line in lines)], last)
+    write_indexed(path := folder / "some.vcf.gz", [HEADER.encode(), *lines], last)
     return path
 
 
@@ -46,16 +45,12 @@ def test_index__leads_to_all_that_is_there(tmp_path: Path, end: int) -> None:
     assert names == ["some.vcf.gz", f"some.vcf.gz.{'csi' if end >= LONGEST_TBI else 'tbi'}"]
 
 
-def test_index__of_no_records(tmp_path: Path) -> None:
+def test_bytes__depend_on_the_text_alone(tmp_path: Path) -> None:
     with pysam.VariantFile(str(written(tmp_path, []))) as file:
         assert list(file) == []
     assert (tmp_path / "some.vcf.gz.tbi").exists()
-
-
-def test_bytes__depend_on_the_text_alone(tmp_path: Path) -> None:
-    text = HEADER.encode() + b"".join(
-        b"chr1\t%d\tr\tN\t<DEL>\t.\t.\tEND=%d\n" % (at, at + 9) for at in range(1, 9_000)
-    )
+    lines = (b"chr1\t%d\tr\tN\t<DEL>\t.\t.\tEND=%d\n" % (at, at + 9) for at in range(1, 9_000))
+    text = HEADER.encode() + b"".join(lines)
     for name, pieces in (("a", [text]), ("b", [text[:1000], b"", text[1000:]])):
         (tmp_path / name).mkdir()
         write_indexed(tmp_path / name / "x.vcf.gz", pieces, 9_008)
@@ -65,9 +60,7 @@ def test_bytes__depend_on_the_text_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("room", "number"), [(0, errno.ENOSPC), (1 << 40, None)])
-def test_full_disk__has_its_number(
-    monkeypatch: pytest.MonkeyPatch, room: int, number: int | None
-) -> None:
+def test_full_disk__number(monkeypatch: pytest.MonkeyPatch, room: int, number: int | None) -> None:
     """Of the system there are these; what htslib says of them names no reason."""
     status = os.statvfs("/")
     values = [room // status.f_frsize if k == 4 else value for k, value in enumerate(status)]

@@ -1,9 +1,11 @@
 """Means of tracks: BED, bedGraph and bigWig."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.stored import Store
 
 from multigpu.errors import InputError, UsageError
 from multigpu.formats.alignments import tracks
@@ -22,9 +24,7 @@ def means(spans: list[tuple[int, int, float]]) -> list[float]:
 
 
 @pytest.mark.parametrize("kind", ["bedgraph", "bed", "overlapping", "bigwig"])
-def test_means__are_those_of_the_bases(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_means__are_of_bases(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path, spans = tmp_path / "x", SPANS
     if kind == "bigwig":
         big = pytest.importorskip("pyBigWig").open(str(path), "w")
@@ -55,18 +55,14 @@ def test_refused__a_bigwig_with_a_value_that_is_no_number(tmp_path: Path) -> Non
 
 
 def test_refused__other_chromosomes_damaged_files_and_a_package_that_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (path := tmp_path / "x").write_text("7\t0\t9\n")
-    with pytest.raises(InputError, match="has none of the chromosomes chr1, chrM: it has 7"):
-        track_means(str(path), REGIONS, rename=True)
-    path.write_text("M\t0\t9\n")
-    with pytest.raises(InputError, match=r"it has M \(rename auto takes names as the same"):
-        track_means(str(path), REGIONS, rename=False)
-    path.write_text("chr1\t0\t9\t0.5\nchr1\t9\t19\tnan\n")
-    with pytest.raises(InputError, match="the value of chr1:9-19 is nan, no number"):
-        track_means(str(path), REGIONS, rename=False)
-    path.write_bytes(tracks.BIGWIG[0] + b"nonsense")
-    monkeypatch.setitem(__import__("sys").modules, "pyBigWig", None)
-    with pytest.raises(UsageError, match="a bigWig needs pyBigWig: pip install"):
-        track_means(str(path), REGIONS, rename=True)
+    monkeypatch.setitem(sys.modules, "pyBigWig", None)
+    for text, rename, problem in (
+        (b"7\t0\t9\n", True, "has none of the chromosomes chr1, chrM: it has 7"),
+        (b"M\t0\t9\n", False, r"it has M \(rename auto takes names as the same"),
+        (b"chr1\t0\t9\t0.5\nchr1\t9\t19\tnan\n", False, "the value of chr1:9-19 is nan, no number"),
+        (tracks.BIGWIG[0] + b"nonsense", True, "a bigWig needs pyBigWig: pip install"),
+    ):
+        with pytest.raises((InputError, UsageError), match=problem):
+            track_means(store(text), REGIONS, rename=rename)

@@ -14,3 +14,9 @@ def gpu(machine: tuple[Gpu, Any]) -> Iterator[Gpu]:
     machine[0].launched.clear()
     yield machine[0]
     machine[0].memory_limit = None
+
+
+@pytest.fixture
+def cuda(machine: tuple[Gpu, Any], gpu: Gpu) -> Any:
+    """The module `cuda` of the kernel on it."""
+    return machine[1]

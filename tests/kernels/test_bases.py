@@ -10,11 +10,8 @@ from multigpu.kernels.bases import COMPLEMENTS, encode, reverse_complement
 LETTER_SETS = encode(np.arange(256, dtype=np.uint8))
 
 
-def test_letters__are_the_iupac_codes_in_both_cases() -> None:
+def test_sets__are_those_of_iupac_in_both_cases() -> None:
     assert np.flatnonzero(LETTER_SETS).tolist() == sorted(ord(letter) for letter in LEGAL)
-
-
-def test_sets__are_those_of_iupac() -> None:
     for letter, meaning in MEANING.items():
         value = sum(1 << "ACGT".index(base) for base in meaning)
         assert LETTER_SETS[ord(letter)] == LETTER_SETS[ord(letter.lower())] == value

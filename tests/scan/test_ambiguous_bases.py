@@ -2,24 +2,15 @@
 
 import gzip
 import json
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.program import Run
-from support.scanned import (
-    ALL,
-    SIGNATURES,
-    Read,
-    Scan,
-    answer,
-    bed,
-    fasta,
-    fasta_of,
-    fastq,
-    tsv_with_ambiguous,
-)
+from support.scanned import ALL, Read, Scan, answer, bed, fasta, fasta_of, fastq, tsv_with_ambiguous
 
 import multigpu
 from multigpu.kernels.scan import allowed_bases
@@ -43,8 +34,7 @@ def random_reads(seed: int) -> list[Read]:
         bases = ""
         for share in rng.choice([0.0, 0.0, 0.1, 0.3, 1.0], 5):
             size = int(rng.integers(0, 25))
-            letters = rng.choice(list("ACGTacgu"), size)
-            unclear = rng.choice(list("NNNRYn"), size)
+            letters, unclear = (rng.choice([*kind], size) for kind in ("ACGTacgu", "NNNRYn"))
             bases += "".join(np.where(rng.random(size) < share, unclear, letters))
         quality = "".join(chr(33 + value) for value in rng.integers(0, 60, len(bases)))
         reads.append((f"r{number}", bases, quality))
@@ -65,9 +55,6 @@ def random_signatures(reads: list[Read], seed: int) -> list[tuple[str, str]]:
     return found
 
 
-# ---- the column -------------------------------------------------------------------------------
-
-
 def test_column__is_in_tables_on_request(scan: Scan, reads: str) -> None:
     rows = answer(every=True, both=True)
     assert {row[6] for row in rows} > {0, 1, 4}
@@ -84,31 +71,24 @@ def test_count__of_every_letter() -> None:
     assert count_ambiguous(letters, np.array([0, 8]), np.array([32, 4])).tolist() == [22, 2]
 
 
-# ---- the limit --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("hits", [(), ALL], ids=["first", "all, both"])
-def test_limit__first_is_the_first_match_that_keeps_it(
-    scan: Scan, store: Any, limit: str, hits: tuple[str, ...]
-) -> None:
+def test_limit__first_is_the_first_within(scan: Scan, store: Any, limit: str, hits: Any) -> None:
     reads = random_reads(5)
     signatures = random_signatures(reads, 6)
-    every = both = bool(hits)
-    rows = answer(reads, signatures, every=every, both=both, most=as_number(limit))
+    find = partial(answer, reads, signatures, every=bool(hits), both=bool(hits))
+    rows, unscored = (find(most=as_number(limit), scored=scored) for scored in (True, False))
     assert len(rows) > 20
-    assert rows != answer(reads, signatures, every=every, both=both)
-    path, given = store("reads.fq", fastq(reads)), store("given.fa", fasta(signatures))
-    unscored = answer(
-        reads, signatures, every=every, both=both, most=as_number(limit), scored=False
-    )
-    without = store("reads.fa", fasta_of(reads))
-    packed = store("reads.fq.gz", gzip.compress(fastq(reads)))
-    for size in ("7", "100000"):
-        options = (*hits, "-s", given, "--max-ambiguous", limit, "--max-chunk-bytes", size)
-        assert scan(path, options=options) == tsv_with_ambiguous(rows)
-        assert scan(packed, options=options) == tsv_with_ambiguous(rows)
-        assert scan(without, options=options) == tsv_with_ambiguous(unscored)
+    assert rows != find()
+    expected = {
+        store("reads.fq", fastq(reads)): rows,
+        store("reads.fq.gz", gzip.compress(fastq(reads))): rows,
+        store("reads.fa", fasta_of(reads)): unscored,
+    }
+    given = ("-s", store("given.fa", fasta(signatures)), "--max-ambiguous", limit)
+    for (path, wanted), size in product(expected.items(), ("7", "100000")):
+        found = scan(path, options=(*hits, *given, "--max-chunk-bytes", size))
+        assert found == tsv_with_ambiguous(wanted)
 
 
 def test_limit__with_mismatch_and_a_least_score(scan: Scan, store: Any) -> None:
@@ -124,9 +104,8 @@ def test_limit__with_mismatch_and_a_least_score(scan: Scan, store: Any) -> None:
 
 
 def test_limit__of_a_share_of_a_length_is_exact() -> None:
-    lengths = np.arange(1, 400)
     for hundredths in range(100):
-        most = allowed_bases(hundredths / 100, lengths)
+        most = allowed_bases(hundredths / 100, np.arange(1, 400))
         assert most.tolist() == [hundredths * length // 100 for length in range(1, 400)]
 
 
@@ -147,21 +126,15 @@ def test_limit__does_not_hide_an_illegal_base(main: Run, store: Any, signatures:
         assert ended.problem.startswith(f"{path}: {place}")
 
 
-# ---- what is said -----------------------------------------------------------------------------
-
-
-def test_note__of_rows_that_rest_on_ambiguous_bases(
-    main: Run, store: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_note__of_ambiguous_rows(main: Run, store: Any, caplog: pytest.LogCaptureFixture) -> None:
     given = store("given.fa", fasta([("s", "ACGT"), ("t", "GGGG")]))
     command = ("-s", given, "--gpus", "none")
     ended = main("scan", store("n.fa", fasta([("n", "NNNNNNN"), ("m", "NACGTN")])), *command)
     assert ended.status == 0
-    (note,) = caplog.messages
-    assert note == (
-        "multigpu: 2 of 3 matches lie mostly on ambiguous bases of the samples, which match others:"
-        " --max-ambiguous 0.1 allows 10 % of a match"
-    )
+    assert caplog.messages == [
+        ("multigpu: 2 of 3 matches lie mostly on ambiguous bases of the samples, which match"
+         " others: --max-ambiguous 0.1 allows 10 % of a match")
+    ]  # fmt: skip
     caplog.clear()
     few = main("scan", store("few.fa", fasta([("n", "ACGTNNGGG")])), *command)
     assert (few.status, caplog.messages) == (0, [])
@@ -171,7 +144,8 @@ def test_note__does_not_depend_on_the_chunks(
     main: Run, store: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = store("n.fa", fasta([("n", "N" * 30), ("n", "ACGT" * 9), ("n", "N" * 30)]))
-    given = store("given.fa", fasta([*SIGNATURES, ("long", "A" * 37)]))
+    named = [("sig1", "ACGT"), ("sig2", "AAR"), ("sig1", "CGTNNAC"), ("four", "CC"), ("y", "YRAC")]
+    given = store("given.fa", fasta([*named, ("long", "A" * 37)]))
     said = set()
     for size in ("1", "9", "100000"):
         summary = tmp_path / "summary.json"

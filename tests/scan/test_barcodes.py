@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.scanned import Scan
+from support.scanned import Scan, fastq
 
 import multigpu
 from multigpu import InputError, UsageError
@@ -51,9 +51,7 @@ def rows_of(
     data=st.data(), most=st.integers(0, 2), delta=st.integers(1, 2), places=st.sampled_from([1, 9])
 )
 @settings(max_examples=150, deadline=None)
-def test_reads_are_of_the_nearest_sample(
-    data: st.DataObject, most: int, delta: int, places: int
-) -> None:
+def test_reads_are_of_the_nearest(data: st.DataObject, most: int, delta: int, places: int) -> None:
     lengths = st.integers(3, 5), data.draw(st.sampled_from([st.just(0), st.integers(3, 5)]))
     barcode = [
         length.flatmap(lambda n: st.text("ACGTN", min_size=n, max_size=n)) for length in lengths
@@ -93,16 +91,10 @@ r4\tc\t0\t7\t+\t40.0\t1\t0
 def test_rows_are_the_samples_of_the_sheet(
     scan: Scan, store: Store, size: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    text = "".join(f"@r{i}\n{read}\n+\n{'I' * len(read)}\n" for i, read in enumerate(READS))
-    reads, sheet = store("r.fq", text.encode()), store("sheet.csv", SHEET)
+    reads, sheet = store("r.fq", records(READS)), store("sheet.csv", SHEET)
     options = ("--sample-sheet", sheet, "--max-mismatches", "1", "--max-chunk-bytes", size)
     assert scan(reads, options=options) == TSV
     assert "both: 1, e.g. 'a' and 'c', at a distance of 1" in caplog.text
-
-
-def test_signatures_beside_a_sheet(store: Store) -> None:
-    with pytest.raises(UsageError, match="give signatures or sample_sheet, not both"):
-        multigpu.scan([("r", "ACGT")], [("s", "ACGT")], sample_sheet=store("s.csv", SHEET))
 
 
 DUAL = b"sample\tbarcode1\tbarcode2\na\tACGTAC\tGGC\nb\tTTGGCC\tAAT\nc\tACGTAC\tCCG\n"
@@ -114,9 +106,9 @@ INDEXES = [
 SAMPLES = ["a", "c", "b", None, "c", None]
 
 
-def records(texts: list[str], title: str = "r{} 1:N:0") -> bytes:
-    lines = [f"@{title.format(i)}\n{text}\n+\n{'I' * len(text)}\n" for i, text in enumerate(texts)]
-    return "".join(lines).encode()
+def records(texts: list[str], titles: list[str] | None = None) -> bytes:
+    names = titles or [f"r{i} 1:N:0" for i in range(len(texts))]
+    return fastq([(name, text, "I" * len(text)) for name, text in zip(names, texts, strict=True)])
 
 
 @pytest.mark.process
@@ -125,26 +117,19 @@ def records(texts: list[str], title: str = "r{} 1:N:0") -> bytes:
     ("place", "paired"),
     [("files", False), ("files", True), ("headers", False), ("headers", True), ("reads", True)],
 )
-def test_barcodes_stand_in_reads_index_files_or_titles(
-    store: Store, place: str, paired: bool, size: int
-) -> None:
+def test_barcodes_stand_in_many_places(store: Store, place: str, paired: bool, size: int) -> None:
     index: Any = [store(f"I{k + 1}.fq.gz", records([each[k] for each in INDEXES])) for k in (0, 1)]
     mates = [["ACGT"] * len(INDEXES)] * 2
-    titles = ["r{}", "r{}"]
+    titles = [[f"r{i}" for i in range(len(INDEXES))]] * 2
     if place == "headers":
         index = "headers"
-        titles = ["r{} " + f"{mate}:N:0:" for mate in (1, 2)]
-        titled = [f"{one}+{two}" for one, two in INDEXES]
+        titles = [[f"r{i} {mate}:N:0:{'+'.join(each)}" for i, each in enumerate(INDEXES)]
+                  for mate in (1, 2)]  # fmt: skip
     elif place == "reads":
         index, mates = (), [[each[k] + "T" for each in INDEXES] for k in (0, 1)]
-    paths = []
-    for mate in range(1 + paired):
-        text = records(mates[mate], titles[mate])
-        if place == "headers":
-            lines = text.split(b"\n")
-            lines[0:-1:4] = [a + b.encode() for a, b in zip(lines[0:-1:4], titled, strict=True)]
-            text = b"\n".join(lines)
-        paths.append(store(f"x_R{mate + 1}.fq", text))
+    paths = [
+        store(f"x_R{mate + 1}.fq", records(mates[mate], titles[mate])) for mate in range(1 + paired)
+    ]
     table = multigpu.scan(
         paths, sample_sheet=store("sheet.tsv", DUAL), index_reads=index, max_mismatches=1,
         max_chunk_bytes=size, gpus="none",
@@ -155,23 +140,14 @@ def test_barcodes_stand_in_reads_index_files_or_titles(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("reads", "index", "problem"),
-    [
-        (
-            ["r1", "r2"],
-            ["r1", "r3"],
-            "I.fq: record 'r3' at byte 14: is not of 'r2' in {}:",
-        ),
-        (["r1", "r2"], ["r1"], "I.fq: has no record for 'r2' of {}: it has fewer"),
-        (["r1"], ["r1", "r2"], "I.fq: record 'r2' at byte 14: has no read: {} has fewer"),
-        (["r1", "r2 1:N:0:8"], None, "record 'r1': there is no index in the title, as in 1:N:0:A"),
-        (["r1 1:N:0:A", "r2 1:N:0:8"], None, "record 'r2': there is no index in the title"),
-    ],
-)
-def test_reads_that_have_no_index(
-    store: Store, reads: list[str], index: list[str] | None, problem: str
-) -> None:
+@pytest.mark.parametrize(("reads", "index", "problem"), [
+    (["r1", "r2"], ["r1", "r3"], "I.fq: record 'r3' at byte 14: is not of 'r2' in {}:"),
+    (["r1", "r2"], ["r1"], "I.fq: has no record for 'r2' of {}: it has fewer"),
+    (["r1"], ["r1", "r2"], "I.fq: record 'r2' at byte 14: has no read: {} has fewer"),
+    (["r1", "r2 1:N:0:8"], None, "record 'r1': there is no index in the title, as in 1:N:0:A"),
+    (["r1 1:N:0:A", "r2 1:N:0:8"], None, "record 'r2': there is no index in the title"),
+])  # fmt: skip
+def test_reads_that_have_no_index(store: Store, reads: list[str], index: Any, problem: str) -> None:
     def path_of(name: str, titles: list[str]) -> str:
         return store(name, "".join(f"@{each}\nACG\n+\nIII\n" for each in titles).encode())
 
@@ -181,3 +157,5 @@ def test_reads_that_have_no_index(
     with pytest.raises(InputError) as refused:
         list(found)
     assert problem.format(path) in str(refused.value)
+    with pytest.raises(UsageError, match="give signatures or sample_sheet, not both"):
+        multigpu.scan(path, [("s", "ACGT")], sample_sheet=store("s.csv", SHEET))

@@ -30,23 +30,16 @@ def test_summary__says_what_was_done(scan: Scan, store: Any, tmp_path: Path) -> 
     assert facts["program"]["multigpu"] == multigpu.__version__
     assert {"python", "numpy", "numba"} <= set(facts["program"])
     assert facts["options"] == asdict(ScanOptions(hits="all", strand="both"))
-    described = [
-        {key: source[key] for key in ("path", "size", "compression", "layout")}
-        for source in facts["samples"]
+    keys = ("path", "size", "compression", "layout")
+    assert [tuple(source[key] for key in keys) for source in facts["samples"]] == [
+        (paths[0], len(HALVES[0]), "none", "fastq"),
+        (paths[1], Path(paths[1]).stat().st_size, "gzip", "fasta"),
     ]
-    assert described == [
-        {"path": paths[0], "size": len(HALVES[0]), "compression": "none", "layout": "fastq"},
-        {"path": paths[1], "size": Path(paths[1]).stat().st_size, "compression": "gzip",
-         "layout": "fasta"},
-    ]  # fmt: skip
-    assert facts["signatures"] == len(SIGNATURES)
-    assert facts["records"] == len(READS)
-    assert facts["bases"] == sum(len(bases) for _, bases, _ in READS)
-    assert facts["hits"] == gzip.decompress(got).count(b"\n") - 1
-    assert facts["output"] == {
-        "path": str(tmp_path / "out" / "hits.tsv.gz"), "format": "tsv", "bytes": len(got)
-    }  # fmt: skip
-    assert facts["devices"] == []
+    bases, hits = sum(len(bases) for _, bases, _ in READS), gzip.decompress(got).count(b"\n") - 1
+    counts = [facts[key] for key in ("signatures", "records", "bases", "hits", "devices")]
+    assert counts == [len(SIGNATURES), len(READS), bases, hits, []]
+    path = str(tmp_path / "out" / "hits.tsv.gz")
+    assert facts["output"] == {"path": path, "format": "tsv", "bytes": len(got)}
     assert facts["workers"] == {f"{platform.node()}:{os.getpid()}:cpu": facts["chunks"]["run"]}
     assert facts["chunks"]["bytes"] == 40
     assert facts["chunks"]["run"] > -(-len(HALVES[0]) // 40)
@@ -69,9 +62,7 @@ def test_summary__counts_records_and_bases_once_whatever_the_chunks(
     assert counts == (len(READS), bases, len(answer(every=True, both=True)))
 
 
-def test_summary__of_a_run_that_fails_is_not_written(
-    scan: Scan, store: Any, tmp_path: Path
-) -> None:
+def test_summary__of_a_run_that_fails_is_none(scan: Scan, store: Any, tmp_path: Path) -> None:
     bad = store("bad.fq", fastq() + b"@bad\nACXT\n+\nIIII\n")
     summary = tmp_path / "summary.json"
     with pytest.raises(InputError, match="record 'bad'"):
@@ -90,9 +81,7 @@ def plan(signatures: str) -> Callable[..., str]:
     return run
 
 
-def test_plan__as_json_is_what_a_run_does(
-    plan: Callable[..., str], scan: Scan, store: Any, tmp_path: Path
-) -> None:
+def test_plan__is_what_a_run_does(plan: Any, scan: Scan, store: Any, tmp_path: Path) -> None:
     plain, packed = store("a.fq", fastq() * 9), store("b.fq.gz", gzip.compress(fastq()))
     options = ("--max-chunk-bytes", "70", "--threads", "2")
     facts = json.loads(plan(plain, packed, *options, "--json"))
@@ -113,15 +102,15 @@ def test_plan__as_json_is_what_a_run_does(
     assert run["lanes"] == facts["lanes"] == 2
 
 
-def test_plan__as_a_table_names_the_files_and_the_numbers(
-    plan: Callable[..., str], store: Any
-) -> None:
+def test_plan__as_a_table_names_files_and_numbers(plan: Callable[..., str], store: Any) -> None:
     plain, packed = store("a.fq", fastq() * 9), store("b.fa.gz", gzip.compress(fasta_of()))
     lines = plan(plain, packed, "--max-chunk-bytes", "70").splitlines()
     size = len(fastq()) * 9
     chunks, stored = -(-size // 70), Path(packed).stat().st_size
-    assert f"{plain}: fastq, none, {size:,} bytes, {chunks:,} chunks" in lines
-    assert f"{packed}: fasta, gzip, {stored:,} bytes, a stream" in lines
-    assert re.search(r"^where +CPU$", "\n".join(lines), re.MULTILINE)
-    assert re.search(rf"^signatures +{len(SIGNATURES)}$", "\n".join(lines), re.MULTILINE)
+    for wanted in (
+        f"{plain}: fastq, none, {size:,} bytes, {chunks:,} chunks",
+        f"{packed}: fasta, gzip, {stored:,} bytes, a stream",
+        "where CPU", f"signatures {len(SIGNATURES)}",
+    ):  # fmt: skip
+        assert wanted in [re.sub(" +", " ", line) for line in lines]
     assert re.search(r"^chunk +up to 70 bytes", "\n".join(lines), re.MULTILINE)

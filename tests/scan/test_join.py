@@ -36,25 +36,20 @@ def scanned(folder: Path, **options: object) -> Rows:
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("width", [1, 7, 60, 1000])
 @pytest.mark.parametrize("hits", ["first", "all"])
-def test_scan__fasta_cut_anywhere_gives_the_rows_of_the_whole(
-    tmp_path: Path, end: str, width: int, hits: str
-) -> None:
+def test_scan__fasta_cut_anywhere_is_whole(tmp_path: Path, end: str, width: int, hits: str) -> None:
     random = np.random.default_rng([width, len(end), len(hits)])
     text = fasta(random, 5, 300, width, end)
     (tmp_path / "s.fa").write_text(text, newline="")
     longest = max(text.split(">"), key=len).split(end, 1)[1].replace(end, "")
-    (tmp_path / "g.fa").write_text(
-        "".join(f">g{at}\n{longest[at : at + 3 + at // 2]}\n" for at in range(0, 100, 7))
-    )
+    pieces = [f">g{at}\n{longest[at : at + 3 + at // 2]}\n" for at in range(0, 100, 7)]
+    (tmp_path / "g.fa").write_text("".join(pieces))
     whole = scanned(tmp_path, hits=hits, strand="both")
     assert len(whole) >= 15  # each was taken from a record
     for size in (1, 2, 3, 5, 17, 64, 100, 333):
         assert scanned(tmp_path, hits=hits, strand="both", max_chunk_bytes=size) == whole, size
 
 
-def test_scan__illegal_base_in_a_later_piece_is_told_from_the_record_s_begin(
-    tmp_path: Path,
-) -> None:
+def test_scan__illegal_base_in_a_later_piece_is_told_from_its_record(tmp_path: Path) -> None:
     (tmp_path / "s.fa").write_text(">one\nACGT\n>two x\n" + "ACGT\n" * 20 + "AC!T\n")
     (tmp_path / "g.fa").write_text(">g\nACG\n")
     for size in (4, 10, 50, 1000):

@@ -9,6 +9,7 @@ from support.approximate_cases import with_edits
 from support.bulge_cases import chosen, places_of
 from support.scan_answers import check_rows, score_of
 from support.scan_cases import array, planted, random_letters
+from support.scanned import unclear
 
 import multigpu
 from multigpu import UsageError
@@ -35,6 +36,12 @@ KINDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+RULES = {
+    "most": "max_mismatches", "prefix": "exact_prefix", "suffix": "exact_suffix",
+    "dna": "max_dna_bulges", "rna": "max_rna_bulges",
+}  # fmt: skip
+
+
 def inputs(seed: int) -> tuple[list[str], list[str]]:
     """Return samples and signatures, some of which are alike; there are long runs of N."""
     rng = np.random.default_rng(seed)
@@ -55,19 +62,10 @@ def test_rows__are_those_of_the_plain_search_however_the_input_is_cut(
     monkeypatch.setattr(search, "LEAST_GAP", 2)
     samples, signatures = inputs(3)
     options = KINDS[kind]
-    rules = BulgeRules(
-        most=options.get("max_mismatches", 0),
-        prefix=options.get("exact_prefix", 0),
-        suffix=options.get("exact_suffix", 0),
-        dna=options.get("max_dna_bulges", 0),
-        rna=options.get("max_rna_bulges", 0),
-    )
+    rules = BulgeRules(**{name: options.get(option, 0) for name, option in RULES.items()})
     places = places_of(samples, signatures, rules, "sample_n" in options)
     if "max_ambiguous" in options:
-        places = [
-            each for each in places
-            if sum(x not in "ACGTUacgtu" for x in samples[each.record][each.start : each.end]) < 2
-        ]  # fmt: skip
+        places = [x for x in places if unclear(samples[x.record][x.start : x.end]) < 2]
     wanted = chosen(options.get("hits", "first"), places, "exact_suffix" in options)
     expected = [
         (f"r{r}", f"s{s}", start, end, strand, score_of(samples[r], start, end), *more)
@@ -92,36 +90,21 @@ def test_place_at_the_limits_of_the_field__is_found(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_top__takes_the_signature_with_the_fewest_bulges(tmp_path: Path) -> None:
-    (tmp_path / "r.fa").write_text(">r\nGGACGTACGTGG\n>t\nACGTAACGT\n")
-    (tmp_path / "s.fa").write_text(">bulge\nACGTTACGT\n>mismatches\nACCTACCT\n>other\nACGTCACGT\n")
-    result = multigpu.scan(
-        tmp_path / "r.fa", tmp_path / "s.fa", gpus="none", hits="top", max_mismatches=2,
-        max_rna_bulges=1,
-    )  # fmt: skip
+def test_top__takes_the_signature_with_the_fewest_bulges() -> None:
+    reads = [("r", "GGACGTACGTGG"), ("t", "ACGTAACGT")]
+    signatures = [("bulge", "ACGTTACGT"), ("mismatches", "ACCTACCT"), ("other", "ACGTCACGT")]
+    rules: dict[str, Any] = {"hits": "top", "max_mismatches": 2, "max_rna_bulges": 1}
+    result = multigpu.scan(reads, signatures, gpus="none", **rules)
     table = result.to_pandas()[["sample", "signature", "mismatches", "bulge_size", "tied"]]
     assert table.to_numpy().tolist() == [
         ["r", "mismatches", 2, 0, 1], ["t", "bulge", 1, 0, 2], ["t", "other", 1, 0, 2],
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (
-            {"max_dna_bulges": 20, "max_mismatches": 1},
-            "max_dna_bulges 20 and max_rna",
-        ),
-        (
-            {"max_mismatches": 6, "max_rna_bulges": 4},
-            "up to 6 mismatches, and 4 bases in RNA",
-        ),
-    ],
-)
-def test_bulges__that_are_too_many_are_refused(
-    tmp_path: Path, options: dict[str, Any], problem: str
-) -> None:
-    (tmp_path / "r.fa").write_text(">r\nACGT\n")
-    (tmp_path / "s.fa").write_text(">s\nACGTACGTAC\n")
+@pytest.mark.parametrize(("options", "problem"), [
+    ({"max_dna_bulges": 20, "max_mismatches": 1}, "max_dna_bulges 20 and max_rna"),
+    ({"max_mismatches": 6, "max_rna_bulges": 4}, "up to 6 mismatches, and 4 bases in RNA"),
+])  # fmt: skip
+def test_bulges__that_are_too_many_are_refused(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=f"^{problem}"):
-        multigpu.scan(tmp_path / "r.fa", tmp_path / "s.fa", gpus="none", **options)
+        multigpu.scan([("r", "ACGT")], [("s", "ACGTACGTAC")], gpus="none", **options)

@@ -73,11 +73,8 @@ def test_a_scan_for_the_best_mismatches(most: float, delta: int) -> None:
                 fewest[which] = (min(distance), distance.index(min(distance)), limit)
         least = min((errors for errors, _, _ in fewest.values()), default=0)
         best = {which: each for which, each in fewest.items() if each[0] < least + delta}
-        expected += [
-            (number, which, at, len(best))
-            for which, (errors, at, limit) in best.items()
-            if errors <= limit
-        ]
+        rows = [(number, which, *each) for which, each in best.items()]
+        expected += [(*row[:2], row[3], len(best)) for row in rows if row[2] <= row[4]]
     table = multigpu.scan(
         [(f"r{i}", read) for i, read in enumerate(reads)],
         [(f"b{i}", barcode) for i, barcode in enumerate(barcodes)],

@@ -12,11 +12,10 @@ import pytest
 from support.approximate_cases import with_edits
 from support.scan_answers import COLUMNS, Row, Texts, answer, check_rows, score_of
 from support.scan_cases import array, planted, random_letters
-from support.scanned import OTHER, Scan, fasta, fastq
+from support.scanned import Scan, fasta, fastq, other_strand
 
 import multigpu
 from multigpu import UsageError
-from multigpu.kernels.scan import Chunk
 from multigpu.workloads.scan import search
 from multigpu.workloads.scan.ambiguous_bases import ShortGaps
 from multigpu.workloads.scan.search import EditSearch, PlaceSearch
@@ -74,11 +73,10 @@ def test_long_runs_of_n__have_the_rows_of_the_reference(
     records[2] = gaps[2]
     samples = [(f"r{i}", bases.tobytes().decode()) for i, bases in enumerate(records)]
     monkeypatch.setattr(search, "LEAST_GAP", 2)
-    missing = []
-    find = ShortGaps.find
+    missing, find = [], ShortGaps.find
 
-    def find_and_count(chunk: Chunk, longest: int, buffers: Any) -> ShortGaps | None:
-        gaps = find(chunk, longest, buffers)
+    def find_and_count(*given: Any) -> ShortGaps | None:
+        gaps = find(*given)
         missing.append(0 if gaps is None else gaps.missing[-1])
         return gaps
 
@@ -106,21 +104,20 @@ def test_rows__are_the_same_where_a_device_has_little_memory(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     samples, signatures = inputs(5, longest=900)
-    largest = []
+    searched = []
 
     def find_in_little(find: Any, search: Any, part: Any) -> Any:
         if len(part.chunk.letters) > 250:
             raise MemoryError
-        largest.append(len(part.chunk.letters))
+        searched.append(part)
         return find(search, part)
 
     for kind_of_search in (PlaceSearch, EditSearch):
         little = partialmethod(partial(find_in_little, kind_of_search.find))
         monkeypatch.setattr(kind_of_search, "find", little)
-    expected = answer(samples, signatures, KINDS[kind])
-    cuts = (("r.fa", 10_000),)
-    check_rows(tmp_path, samples, signatures, expected, *COLUMNS, cuts=cuts, **KINDS[kind])
-    assert len(largest) > 8
+    given = (samples, signatures, answer(samples, signatures, KINDS[kind]))
+    check_rows(tmp_path, *given, *COLUMNS, cuts=(("r.fa", 10_000),), **KINDS[kind])
+    assert len(searched) > 8
 
 
 def test_no_errors__are_the_exact_scan_to_the_byte(scan: Scan, reads: str) -> None:
@@ -151,23 +148,16 @@ def test_formats__have_the_columns_of_errors(scan: Scan, tmp_path: Path) -> None
     assert frame["mismatches"].tolist() == [3]
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"max_edits": 2, "exact_prefix": 6}, ("^exact prefix of 6 bases: the signature 'short'"
-         " has only 5 bases$")),
-        *[({"max_mismatches": 5, "hits": hits}, ("^up to 5 mismatches: the signature 'short' has"
-         " only 5 bases and would match everywhere; allow fewer, or a share of the length"))
-         for hits in ("first", "best", "all")],
-    ],
-)  # fmt: skip
-def test_limits__that_cannot_be_are_refused(
-    tmp_path: Path, options: dict[str, Any], problem: str
-) -> None:
-    (tmp_path / "r.fa").write_bytes(fasta([("r", "ACGTACGT")]))
-    (tmp_path / "s.fa").write_bytes(fasta([("long", "ACGTACGT"), ("short", "ACGTA")]))
+@pytest.mark.parametrize(("options", "problem"), [
+    ({"max_edits": 2, "exact_prefix": 6}, "exact prefix of 6 bases: .* 'short' has only 5 bases$"),
+    *[({"max_mismatches": 5, "hits": hits}, ("up to 5 mismatches: .* 'short' has only 5 bases and"
+       " would match everywhere; allow fewer, or a share of the length"))
+      for hits in ("first", "best", "all")],
+])  # fmt: skip
+def test_limits__that_cannot_be_are_refused(options: dict[str, Any], problem: str) -> None:
+    signatures = [("long", "ACGTACGT"), ("short", "ACGTA")]
     with pytest.raises(UsageError, match=problem):
-        multigpu.scan(tmp_path / "r.fa", tmp_path / "s.fa", gpus="none", **options)
+        multigpu.scan([("r", "ACGTACGT")], signatures, gpus="none", **options)
 
 
 def test_records_in_pieces__on_workers_and_resumed(tmp_path: Path, scheduler: str) -> None:
@@ -209,7 +199,7 @@ def cut_off(seed: int) -> tuple[Texts, Texts]:
     """Return samples that begin or end within a signature, or lie within one."""
     rng = np.random.default_rng(seed)
     texts = [random_letters(rng, int(rng.integers(4, 22)), 0.0).tobytes().decode() for _ in "12345"]
-    both = [*texts, *("".join(OTHER[base] for base in reversed(text)) for text in texts)]
+    both = [*texts, *map(other_strand, texts)]
     samples = [("empty", ""), ("n", "NNNNNNN")]
     for number in range(25):
         first, last = (both[int(rng.integers(len(both)))] for _ in "12")
@@ -225,8 +215,9 @@ def hanging(samples: Texts, signatures: Texts, rules: dict[str, Any]) -> list[Ro
     for sample, bases in samples:
         here = []
         for name, forward in signatures:
-            reverse = "".join(OTHER[base] for base in reversed(forward))
-            strands = {"+": forward, **({"-": reverse} if rules.get("strand") == "both" else {})}
+            strands = {"+": forward}
+            if rules.get("strand") == "both":
+                strands["-"] = other_strand(forward)
             found = [
                 (sample, name, *place, strand, score_of(bases, *place), errors)
                 for strand, text in strands.items()
@@ -259,8 +250,7 @@ def places(bases: str, text: str, rules: dict[str, Any]) -> dict[tuple[int, int]
     found: dict[tuple[int, int], int] = {}
     for at in range(1 - len(text), len(bases)):
         start, end = max(at, 0), min(at + len(text), len(bases))
-        sides = [side for side, hangs in (("start", start > at), ("end", end < at + len(text)))
-                 if hangs]  # fmt: skip
+        sides = ["start"] * (start > at) + ["end"] * (end < at + len(text))
         if first <= start and end <= last and all(rules["overhang"] in (s, "both") for s in sides):
             under, over = bases[start:end], text[start - at : end - at]
             errors = sum(a not in (b, "N") for a, b in zip(under, over, strict=True))
@@ -272,9 +262,7 @@ def places(bases: str, text: str, rules: dict[str, Any]) -> dict[tuple[int, int]
 
 
 @pytest.mark.parametrize("rules", OVERHANGS, ids=str)
-def test_overhangs__are_those_of_all_places_however_a_file_is_cut(
-    rules: dict[str, Any], tmp_path: Path
-) -> None:
+def test_overhangs__are_those_of_all_places_however_cut(rules: Any, tmp_path: Path) -> None:
     samples, signatures = cut_off(3)
     expected = hanging(samples, signatures, rules)
     assert len(expected) > 9
@@ -288,7 +276,6 @@ def test_adapter__that_the_read_cuts_off(scan: Scan, store: Any) -> None:
     samples, options = store("r.fa", fasta(reads)), ("-s", adapter, "--max-mismatches", "0.1")
     ends = scan(samples, options=(*options, "--overhang", "end")).splitlines()[1:]
     assert ends == [b"x\ta\t40\t49\t+\t\t0", b"whole\ta\t9\t29\t+\t\t0"]
-    both = scan(
-        samples, options=(*options, "--overhang", "both", "--hits", "best", "--min-overlap", "2")
-    )
-    assert both.splitlines()[3:] == [b"in\ta\t0\t10\t+\t\t0", b"two\ta\t46\t48\t+\t\t0"]
+    options += ("--overhang", "both", "--hits", "best", "--min-overlap", "2")
+    both = scan(samples, options=options).splitlines()[3:]
+    assert both == [b"in\ta\t0\t10\t+\t\t0", b"two\ta\t46\t48\t+\t\t0"]

@@ -1,5 +1,6 @@
 """Numbers for the report: errors by position, places of matches, what a journal keeps of them."""
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 
@@ -37,19 +38,16 @@ def details_of(rows: Batch, options: ScanOptions) -> Tally:
     return tally_of(found, SIGNATURES, options, is_detailed=True)
 
 
-@pytest.mark.parametrize(
-    ("cigar", "is_reverse", "expected"),
-    [
-        (b"12=", False, []),
-        (b"2=1X9=", False, [(2, MISMATCH)]),
-        (b"2=1X9=", True, [(9, MISMATCH)]),
-        (b"1=2D9=", False, [(1, MISSING), (2, MISSING)]),
-        (b"1=2D9=", True, [(9, MISSING), (10, MISSING)]),
-        (b"3=1I9=", False, [(3, EXTRA)]),
-        (b"3=1I9=", True, [(9, EXTRA)]),
-        (b"12=1I", False, [(11, EXTRA)]),
-    ],
-)
+@pytest.mark.parametrize(("cigar", "is_reverse", "expected"), [
+    (b"12=", False, []),
+    (b"2=1X9=", False, [(2, MISMATCH)]),
+    (b"2=1X9=", True, [(9, MISMATCH)]),
+    (b"1=2D9=", False, [(1, MISSING), (2, MISSING)]),
+    (b"1=2D9=", True, [(9, MISSING), (10, MISSING)]),
+    (b"3=1I9=", False, [(3, EXTRA)]),
+    (b"3=1I9=", True, [(9, EXTRA)]),
+    (b"12=1I", False, [(11, EXTRA)]),
+])  # fmt: skip
 def test_errors__stand_at_the_bases_of_the_signature(
     cigar: bytes, is_reverse: bool, expected: list[tuple[int, int]]
 ) -> None:
@@ -80,9 +78,8 @@ def test_places__are_parts_of_samples_and_long_ones_stand_alone() -> None:
 def test_tallies__are_the_same_from_a_journal_and_know_the_files_of_pairs() -> None:
     rows = batch(*[(b"r", 0, 0, 12, False, 30.0), (b"r", 0, 0, 12, False, 20.0)] * 2)
     rows = replace(rows, source=np.array([0, 1, 0, 1], np.int32))
-    found = Findings(
-        path="x", source=0, rows=rows, lengths=np.full(6, 20), names=list, files=2, is_paired=True
-    )
+    of = {"path": "x", "source": 0, "files": 2, "is_paired": True}
+    found = Findings(rows=rows, lengths=np.full(6, 20), names=list, **of)
     payload = tally_of(found, SIGNATURES, ScanOptions(), is_detailed=True)
     codec = Codec(JOURNAL_CLASSES)
     tallies = Tallies(["one", "two"], SIGNATURES)
@@ -94,23 +91,18 @@ def test_tallies__are_the_same_from_a_journal_and_know_the_files_of_pairs() -> N
     assert tallies.sums("scores").numbers["count"].tolist() == [4, 4]
 
 
-# ---- sums, against a dictionary ------------------------------------------------------------------
-
 KEYS = st.integers(0, 5) | st.integers(0, 2**40)
 CHUNKS = st.lists(st.lists(st.tuples(KEYS, st.integers(0, 2**30)), max_size=20), max_size=8)
 
 
 @given(CHUNKS)
 def test_sums__are_those_of_all_chunks_in_any_order(chunks: list[list[tuple[int, int]]]) -> None:
-    counts: Counter[int] = Counter()
-    weights: Counter[int] = Counter()
-    several: list[Sums] = []
-    for chunk in chunks:
-        keys, values = np.array(chunk, np.int64).reshape(-1, 2).T
-        several.append(Sums.of(keys, weight=values))
-        for key, value in chunk:
-            counts[key] += 1
-            weights[key] += value
+    counts, weights = Counter[int](), Counter[int]()
+    several = [Sums.of(keys, weight=values) for keys, values in
+               (np.array(chunk, np.int64).reshape(-1, 2).T for chunk in chunks)]  # fmt: skip
+    for key, value in itertools.chain(*chunks):
+        counts[key] += 1
+        weights[key] += value
     total = Sums.joined([Sums.joined(several[:2]), *several[2:]])
     assert total.keys.tolist() == sorted(counts)
     for name, expected in (("count", counts), ("weight", weights)):

@@ -24,10 +24,7 @@ PACK: list[Any] = [gzip.compress, zstd.compress, bgzf, gzip.compress, bgzf]
 def packed(store: Any) -> list[str]:
     """Five compressed files of some 3,000 bytes, FASTQ and FASTA."""
     contents = [fasta_of(READS * 20) if number == 2 else fastq(READS * 20) for number in range(5)]
-    return [
-        store(f"reads{number}", pack(content))
-        for number, (pack, content) in enumerate(zip(PACK, contents, strict=True))
-    ]
+    return [store(f"reads{n}", PACK[n](content)) for n, content in enumerate(contents)]
 
 
 def expected() -> bytes:
@@ -37,16 +34,12 @@ def expected() -> bytes:
 
 @pytest.mark.parametrize("threads", ["1", "2", "8"])
 @pytest.mark.parametrize("size", ["70", "1000", "100000"])
-def test_rows__are_those_of_the_files_one_after_the_other(
-    scan: Scan, packed: list[str], size: str, threads: str
-) -> None:
+def test_rows__of_files_in_order(scan: Scan, packed: list[str], size: str, threads: str) -> None:
     options = (*ALL, "--max-chunk-bytes", size, "--threads", threads)
     assert without_files(scan(*packed, options=options)) == expected()
 
 
-def test_samples__are_numbered_through_and_counted(
-    scan: Scan, packed: list[str], store: Any, tmp_path: Path
-) -> None:
+def test_samples__are_numbered(scan: Scan, packed: list[str], store: Any, tmp_path: Path) -> None:
     plain = store("plain.fq", fastq())
     summary = tmp_path / "summary.json"
     scan(packed[0], plain, *packed[1:], options=("--summary", str(summary)))
@@ -59,9 +52,7 @@ def test_samples__are_numbered_through_and_counted(
 
 
 @pytest.mark.parametrize("stop", [1, 40, 90, 150])
-def test_run__is_resumed_in_the_middle_of_a_file(
-    packed: list[str], signatures: str, tmp_path: Path, stop: int
-) -> None:
+def test_run__is_resumed(packed: list[str], signatures: str, tmp_path: Path, stop: int) -> None:
     options: dict[str, Any] = {"gpus": "none", "hits": "all", "max_chunk_bytes": 100}
     whole = multigpu.scan(packed, signatures, **options).to_table()
     kept: dict[str, Any] = {"journal": tmp_path / "journal", "resume": True, **options}
@@ -74,9 +65,7 @@ def test_run__is_resumed_in_the_middle_of_a_file(
     assert again._job.stats.resumed >= stop
 
 
-def test_error__of_the_first_file_that_has_one_is_raised(
-    scan: Scan, packed: list[str], signatures: str
-) -> None:
+def test_error__of_the_first_file_is_raised(scan: Scan, packed: list[str], signatures: str) -> None:
     for number in (3, 1):
         Path(packed[number]).write_bytes(PACK[number](random_reads(4000))[:-40])
         with pytest.raises(InputError, match=f"^{re.escape(packed[number])}: .* ends early"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from multigpu.formats.molecules.pockets import read_pocket
@@ -27,11 +28,14 @@ from multigpu.kernels.rotation.types import (
 )
 
 Array = NDArray[Any]
+SEEDS = st.integers(0, 2**32 - 1)
+RULES = st.sampled_from(["linear", "nearest"]), st.sampled_from(["clamp", "zero", "penalty"])
 PLAIN = (
     "few_atoms", "grid_linear_clamp", "grid_linear_zero", "grid_nearest_clamp", "many_atoms",
     "odd_precision",
 )  # fmt: skip
 ORIGIN, SPACING = np.array([-3.0, 5.0, 1.5]), np.array([0.5, 0.75, 0.4])
+MIDDLE = tuple((ORIGIN + SPACING * (4, 5.5, 4.5)).tolist())
 
 
 @dataclass(frozen=True)
@@ -92,11 +96,17 @@ def random_ligands(
 ) -> Ligands:
     """Return ligands around the middle of a random field, some of which reach out of it."""
     atoms = sum(sizes)
-    middle = ORIGIN + SPACING * (4, 5.5, 4.5)
-    positions = middle + rng.normal(0, 1.2, (atoms, 3))
+    positions = MIDDLE + rng.normal(0, 1.2, (atoms, 3))
     weights = rng.uniform(0, 2, (atoms, terms)).round(2)
     columns = rng.integers(0, channels, (atoms, terms), np.int32)
     return Ligands(positions, np.r_[0, np.cumsum(sizes)], columns, weights)
+
+
+def conformers(rng: np.random.Generator, one: Ligands, many: int, spread: float) -> Ligands:
+    """Return bodies of the one ligand's atoms in different places."""
+    places = one.positions + rng.normal(0, spread, (many, *one.positions.shape))
+    tiled = (np.tile(each, (many, 1)) for each in (one.channels, one.weights))
+    return Ligands(places.reshape(-1, 3), np.arange(many + 1) * len(one.positions), *tiled)
 
 
 def hair_splitting_case(rng: np.random.Generator, interpolation: Any, outside: Any) -> Case:

@@ -59,8 +59,7 @@ def answer(
         for name, signature in signatures:
             found = starts(bases, signature, "+", strict)
             if both:
-                reverse = "".join(OTHER[letter] for letter in reversed(signature))
-                found = sorted(found + starts(bases, reverse, "-", strict))
+                found = sorted(found + starts(bases, other_strand(signature), "-", strict))
             if most is not None:
                 limit = most if isinstance(most, int) else math.floor(most * len(signature))
                 found = [
@@ -74,6 +73,11 @@ def answer(
                 names, many = (header.split()[0], name.split()[0]), unclear(bases[start:end])
                 rows.append((*names, start, end, strand, score, many))
     return rows
+
+
+def other_strand(bases: str) -> str:
+    """Return the reverse complement in capital letters."""
+    return "".join(OTHER[base.upper()] for base in reversed(bases))
 
 
 def unclear(bases: str) -> int:

@@ -114,6 +114,13 @@ def wrapped(draw: st.DrawFn, letters: bytes, widths: list[int], end: bytes) -> b
     return b"".join(line + end for line in [*lines, letters] if line) or end
 
 
+def any_text() -> st.SearchStrategy[tuple[str, bytes]]:
+    """Layout and text of a file, drawn or fixed."""
+    layouts: list[Layout] = ["fastq", "fasta"]
+    drawn = st.sampled_from(layouts).flatmap(lambda each: st.tuples(st.just(each), texts(each)))
+    return drawn | st.sampled_from(TEXTS).map(lambda each: (each[0], text_of(*each)))
+
+
 @st.composite
 def texts(draw: st.DrawFn, layout: Layout) -> bytes:
     """Draw a good file: wrapped or not, LF or CRLF, with blank lines, a last line end or none."""

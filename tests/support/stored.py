@@ -3,6 +3,7 @@
 import gzip
 import random
 import struct
+from collections.abc import Callable
 from functools import partial
 
 from multigpu.formats.sequences.registry import SEQUENCES
@@ -10,6 +11,7 @@ from multigpu.formats.storage import input_paths, sources
 from multigpu.formats.storage.zstandard import zstd
 from support import bgzf_data
 
+Store = Callable[..., str]  # writes a file and tells its path
 expand = partial(input_paths.expand, kind=SEQUENCES)
 inspect_source = partial(sources.inspect_source, kind=SEQUENCES)
 TRUNCATED = "data ends early: the file is truncated"
@@ -41,9 +43,12 @@ def skippable_frame(size: int) -> bytes:
 
 READS = fastq(400)
 STORED = {
-    "none": READS, "gzip": b"".join(map(gzip.compress, thirds(READS))), "bgzf": bgzf(READS),
+    "none": READS,
+    "gzip": b"".join(map(gzip.compress, thirds(READS))),
+    "bgzf": bgzf(READS),
     "zstd": b"".join(map(zstd_frame, thirds(READS))),
-}  # fmt: skip
+}
+CUT = [STORED["gzip"][:-1], STORED["bgzf"][:-28], STORED["zstd"][:-1]]
 
 
 def content(path: str, size: int = 1000) -> bytes:

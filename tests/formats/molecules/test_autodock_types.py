@@ -13,42 +13,30 @@ from multigpu.formats.molecules.registry import parse
 from multigpu.formats.molecules.scoring import atom_terms
 
 
-def test_types__of_pdbqt_are_those_of_the_file() -> None:
-    found = types_of(parse(PDBQT, "pdbqt"))
-    assert found.types == ["N", "OA", "HD"]
-    assert found.charges.tolist() == [0.172, -0.648, 0.164]
+@pytest.mark.parametrize(("layout", "types", "charges"), [
+    ("pdbqt", "N OA HD", [0.172, -0.648, 0.164]), ("mol2", "A NA OA HD", [0.1, -0.2, -0.4, 0.5]),
+])  # fmt: skip
+def test_types__are_those_of_the_file(layout: str, types: str, charges: list[float]) -> None:
+    found = types_of(parse(TEXTS[layout], layout))
+    assert (found.types, found.charges.tolist()) == (types.split(), charges)
 
 
-def test_types__of_mol2_follow_from_sybyls() -> None:
-    found = types_of(parse(MOL2, "mol2"))
-    assert found.types == ["A", "NA", "OA", "HD"]
-    assert found.charges.tolist() == [0.1, -0.2, -0.4, 0.5]
-
-
-def test_types__of_mol2_without_charges_are_refused() -> None:
-    with pytest.raises(MoleculeError, match="NO_CHARGES"):
-        types_of(parse(MOL2.replace(b"USER_CHARGES", b"NO_CHARGES"), "mol2"))
-
-
-@pytest.mark.parametrize("layout", ["pdb", "xyz"])
-def test_types__need_bond_orders(layout: str) -> None:
-    with pytest.raises(MoleculeError, match=f"{layout.upper()} has neither bond orders nor"):
-        types_of(parse(TEXTS[layout], layout))
+@pytest.mark.parametrize(("layout", "text", "problem"), [
+    ("mol2", MOL2.replace(b"USER_CHARGES", b"NO_CHARGES"), "NO_CHARGES"),
+    *((layout, TEXTS[layout], f"{layout.upper()} has neither bond orders nor")
+      for layout in ("pdb", "xyz")),
+])  # fmt: skip
+def test_types__need_bond_orders_and_charges(layout: str, text: bytes, problem: str) -> None:
+    with pytest.raises(MoleculeError, match=problem):
+        types_of(parse(text, layout))
 
 
 SMILES = {
-    "CC(=O)Nc1ccc(O)cc1": "C C OA N A A A A OA A A",
-    "c1ccncc1": "A A A NA A A",
-    "c1cc[nH]c1": "A A A N A",
-    "CN(C)C": "C NA C C",
-    "CC#N": "C C NA",
-    "CS(=O)(=O)N": "C S OA OA NA",
-    "CSC": "C SA C",
-    "c1ccsc1": "A A A S A",
-    "C[NH3+]": "C N",
-    "ClC(F)Br": "Cl C F Br",
-    "CP(=O)(O)O": "C P OA OA OA",
-}
+    "CC(=O)Nc1ccc(O)cc1": "C C OA N A A A A OA A A", "c1ccncc1": "A A A NA A A",
+    "c1cc[nH]c1": "A A A N A", "CN(C)C": "C NA C C", "CC#N": "C C NA", "C[NH3+]": "C N",
+    "CS(=O)(=O)N": "C S OA OA NA", "CSC": "C SA C", "c1ccsc1": "A A A S A",
+    "ClC(F)Br": "Cl C F Br", "CP(=O)(O)O": "C P OA OA OA",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("smiles", SMILES)
@@ -81,6 +69,9 @@ def test_maps__without_hydrogen_give_its_charge_to_the_carbon() -> None:
 def test_maps__that_are_missing_are_named() -> None:
     with pytest.raises(MoleculeError, match="no map of atom type HD, OA: the pocket has C, N"):
         types_for_maps(parse(PDBQT, "pdbqt"), ["C", "N"])
+    sodium = parse(PDBQT.replace(b" N\n", b" Na\n"), "pdbqt")  # which is no nitrogen
+    with pytest.raises(MoleculeError, match="no map of atom type Na"):
+        types_for_maps(sodium, ("NA", "OA", "HD"))
 
 
 @pytest.mark.parametrize("charge", ["1000.5", "nan", "-1001"])
@@ -98,9 +89,3 @@ def test_types__are_known_by_either_spelling(type_and_map: tuple[str, str]) -> N
     assert types_for_maps(parse(text, "pdbqt"), maps).types == [name, "OA", "HD"]
     with pytest.raises(MoleculeError, match=f"no map of atom type {kind}: the pocket has OA"):
         types_for_maps(parse(text, "pdbqt"), ("OA", "HD"))
-
-
-def test_types__sodium_is_no_nitrogen() -> None:
-    text = PDBQT.replace(b" N\n", b" Na\n")
-    with pytest.raises(MoleculeError, match="no map of atom type Na"):
-        types_for_maps(parse(text, "pdbqt"), ("NA", "OA", "HD"))

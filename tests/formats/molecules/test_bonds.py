@@ -39,10 +39,7 @@ def test_isotopes__have_the_types_and_charges_of_their_element() -> None:
 def test_atoms__on_one_place_are_not_bonded() -> None:
     molecule = parse(b"3\n\nC 0 0 0\nC 0 0 0\nC 1.5 0 0\n", "xyz")
     near = near_bonds(molecule.elements, molecule.positions)
-    assert [bond[:2] for bond in near] == [
-        (0, 2),
-        (1, 2),
-    ]
+    assert [bond[:2] for bond in near] == [(0, 2), (1, 2)]
 
 
 def chain(atoms: int, layout: str) -> bytes:

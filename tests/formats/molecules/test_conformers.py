@@ -2,12 +2,13 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 
 import numpy as np
 import pytest
 from rdkit import Chem
 from rdkit.Chem import rdForceFieldHelpers as fields
-from support.ligand_texts import MOL2, PDB, TEXTS
+from support.ligand_texts import PDB, TEXTS
 
 from multigpu.formats.molecules.conformers import NEAREST, canonical_smiles, make_conformers
 from multigpu.formats.molecules.molecule import MoleculeError
@@ -34,6 +35,8 @@ def test_conformers__are_of_the_largest_fragment_with_hydrogens_and_strains() ->
     # Records have four decimals.
     assert np.allclose(np.array(energies) - min(energies), made.strains, atol=0.1)
     assert min(made.strains) == 0
+    unknown = make_conformers(b"C[Si](C)(C)B(O)O", "smiles", 1)  # there are no parameters of it
+    assert math.isnan(unknown.strains[0])
 
 
 def test_conformers__follow_from_the_molecule_alone() -> None:
@@ -41,25 +44,21 @@ def test_conformers__follow_from_the_molecule_alone() -> None:
         texts = [IBUPROFEN, IBUPROFEN, IBUPROFEN.replace(b"(S)-", b"other ")]
         one, two, other = threads.map(lambda text: make_conformers(text, "smiles", 3), texts)
     assert one == two
-    assert [each.partition(b"\n")[2] for each in one.records] == [
-        each.partition(b"\n")[2] for each in other.records
-    ]
+    unnamed, others = ([x.partition(b"\n")[2] for x in each.records] for each in (one, other))
+    assert unnamed == others
     assert one.records == make_conformers(IBUPROFEN, "smiles", 8).records[:3]
 
 
 def test_conformers__of_a_rigid_molecule_are_one() -> None:
     assert len(make_conformers(b"c1ccccc1", "smiles", 20).records) == 1
-    places = [
-        parse(each, "sdf").positions for each in make_conformers(b"CCO", "smiles", 20).records
-    ]
-    assert min(
-        np.sqrt(((a - b) ** 2).sum(axis=1).mean()) for a in places for b in places if a is not b
-    ) > NEAREST / 2  # fmt: skip
+    made = make_conformers(b"CCO", "smiles", 20).records
+    pairs = combinations([parse(each, "sdf").positions for each in made], 2)
+    assert min(np.sqrt(((a - b) ** 2).sum(axis=1).mean()) for a, b in pairs) > NEAREST / 2
 
 
 @pytest.mark.parametrize("layout", ["sdf", "mol2"])
 def test_conformers__of_other_formats_keep_atoms_in_order_and_data_items(layout: str) -> None:
-    text = {"mol2": MOL2}.get(layout, TEXTS[layout])
+    text = TEXTS[layout]
     record = make_conformers(text, layout, 2).records[0]
     given, made = parse(text, layout), parse(record, "sdf")
     assert made.elements[: len(given.elements)] == given.elements
@@ -68,25 +67,18 @@ def test_conformers__of_other_formats_keep_atoms_in_order_and_data_items(layout:
     assert record.endswith(b"$$$$\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "layout", "problem"),
-    [
-        (b"c1ccccc2 x", "smiles", "RDKit does not read its SMILES 'c1ccccc2'"),
-        (b"C[N](C)(C)(C)C x", "smiles", "Explicit valence for atom # 1 N, 5"),
-        (b"[C@]12(F)[C@@H](C1)C2", "smiles", "finds no coordinates"),
-        (b"\n", "smiles", "no atoms"),
-        (b"C" * 9000, "smiles", "more than 5,000 characters"),
-        (b"C" * 400, "smiles", "more than 500 atoms"),
-        (PDB, "pdb", "PDB has no bond orders: give SDF, MOL2 or SMILES"),
-    ],
-)
+@pytest.mark.parametrize(("text", "layout", "problem"), [
+    (b"c1ccccc2 x", "smiles", "RDKit does not read its SMILES 'c1ccccc2'"),
+    (b"C[N](C)(C)(C)C x", "smiles", "Explicit valence for atom # 1 N, 5"),
+    (b"[C@]12(F)[C@@H](C1)C2", "smiles", "finds no coordinates"),
+    (b"\n", "smiles", "no atoms"),
+    (b"C" * 9000, "smiles", "more than 5,000 characters"),
+    (b"C" * 400, "smiles", "more than 500 atoms"),
+    (PDB, "pdb", "PDB has no bond orders: give SDF, MOL2 or SMILES"),
+])  # fmt: skip
 def test_molecules__without_conformers_are_told_why(text: bytes, layout: str, problem: str) -> None:
     with pytest.raises(MoleculeError, match=problem):
         make_conformers(text, layout, 2)
-
-
-def test_strains__are_unknown_without_parameters() -> None:
-    assert math.isnan(make_conformers(b"C[Si](C)(C)B(O)O", "smiles", 1).strains[0])
 
 
 def test_canonical_smiles__are_those_of_any_order_of_atoms() -> None:

@@ -31,8 +31,7 @@ def test_records__are_the_docked_poses(poses: int, newline: bytes) -> None:
 def test_records__of_a_log_that_is_cut_anywhere() -> None:
     text = DLG * 2
     for at in range(len(text)):
-        ends = FORMAT.find_ends(text[:at], False)
-        assert ends == [end for end in (len(DLG), len(text)) if end <= at]
+        assert FORMAT.find_ends(text[:at], False) == [len(DLG)] * (at >= len(DLG))
     inside = text[: len(DLG) + DLG.index(b"DOCKED: ENDROOT")]
     assert FORMAT.find_ends(inside, True) == [len(DLG), len(inside)]
 

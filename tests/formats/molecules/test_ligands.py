@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.ligand_texts import ETHANOL, MANY, TEXTS
+from support.stored import Store
 
 from multigpu.errors import InputError
 from multigpu.formats.molecules import ligands
@@ -55,36 +56,25 @@ def test_records__of_a_cut_file_end_with_what_is_wrong(tmp_path: Path) -> None:
     assert last.number == good[-1].last + 1 > 1
 
 
-def test_records__of_a_file_without_atoms_say_so(tmp_path: Path) -> None:
-    path = tmp_path / "none.pdb"
-    path.write_bytes(b"REMARK nothing\nEND\n")
-    sources, _ = open_sources([str(path)], skip=True)
+def test_records__of_a_file_without_atoms_say_so(store: Store) -> None:
+    sources, _ = open_sources([store(b"REMARK nothing\nEND\n", "none.pdb")], skip=True)
     (only,) = read_records(0, sources[0])
     assert only.error == "there is no molecule in it"
+    assert FORMATS["xyz"].find_ends(b"9" * 5000 + b"\nx\n", False) == []
 
 
 @pytest.mark.parametrize("layout", TEXTS)
-def test_layout__is_told_by_the_content_where_the_name_says_nothing(
-    layout: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "unknown"
-    path.write_bytes(TEXTS[layout])
-    (source,), _ = open_sources([str(path)], skip=False)
+def test_layout__is_told_by_content_where_no_name_says_it(layout: str, store: Store) -> None:
+    (source,), _ = open_sources([store(TEXTS[layout], "unknown")], skip=False)
     assert source.layout == layout
 
 
-def test_sources__that_are_no_ligands_are_skipped_or_stop(tmp_path: Path) -> None:
-    good, empty, other = (tmp_path / name for name in ("a.sdf", "b.sdf", "c.txt"))
-    good.write_bytes(ETHANOL)
-    empty.write_bytes(b"")
-    other.write_bytes(b"hello")
-    paths = [str(good), str(empty), str(other)]
+def test_sources__that_are_no_ligands_are_skipped_or_stop(store: Store) -> None:
+    paths = [store(ETHANOL, "a.sdf"), store(b"", "b.sdf"), store(b"hello", "c.txt")]
     sources, bad = open_sources(paths, skip=True)
     assert [source.layout for source in sources] == ["sdf", "", ""]
-    assert [(record.source, record.error[:20]) for record in bad] == [
-        (1, "is empty"),
-        (2, "no ligands by name o"),
-    ]
+    problems = [(record.source, record.error[:20]) for record in bad]
+    assert problems == [(1, "is empty"), (2, "no ligands by name o")]
     with pytest.raises(InputError, match=r"b\.sdf: is empty"):
         open_sources(paths, skip=False)
 
@@ -96,15 +86,11 @@ def test_directory__stands_for_its_ligands(tmp_path: Path) -> None:
     assert found == [str(tmp_path / name) for name in ("a.pdbqt.gz", "b.sdf", "c.xyz")]
 
 
-def test_records__of_a_number_of_thousands_of_digits_are_none() -> None:
-    assert FORMATS["xyz"].find_ends(b"9" * 5000 + b"\nx\n", False) == []
-
-
 @pytest.mark.parametrize("name", ["a.smi", "a.SMILES.gz"])
-def test_sources__of_smiles_say_how_to_make_coordinates(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).write_bytes(gzip.compress(b"CCO a\n") if ".gz" in name else b"CCO a\n")
+def test_sources__of_smiles_say_how_to_make_coordinates(store: Store, name: str) -> None:
+    path = store(gzip.compress(b"CCO a\n") if ".gz" in name else b"CCO a\n", name)
     with pytest.raises(InputError, match=r"SMILES has no 3D coordinates: .* `obabel .*--gen3d"):
-        open_sources([str(tmp_path / name)], skip=False)
+        open_sources([path], skip=False)
 
 
 @pytest.mark.parametrize("layout", TEXTS)

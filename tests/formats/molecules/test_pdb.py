@@ -35,24 +35,18 @@ def test_pdb__has_one_location_of_each_residue() -> None:
     molecule = parse(text, "pdb")
     assert molecule.positions[:, 0].tolist() == [1, 2, 4]
     pose = posed(text, "pdb")
-    assert [line[6:11].strip() for line in pose.splitlines() if line[:3] in ("HET", "ANI")] == [
-        "2", "3", "5", "2",
-    ]  # fmt: skip
+    lines = [line for line in pose.splitlines() if line[:3] in ("HET", "ANI")]
+    assert [line[6:11].strip() for line in lines] == ["2", "3", "5", "2"]
     assert parse(pose.encode(), "pdb").positions.tolist() == molecule.positions.tolist()
 
 
-@pytest.mark.parametrize(
-    ("said", "is_kept"),
-    [
-        ("CONECT    1    3", False), ("CONECT    3    2    1    4    1", False),
-        ("CONECT    3    2    4", True), ("CONECT   99    2", True),
-        ("CONECT    5    3", True),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("said", "is_kept"), [
+    ("CONECT    1    3", False), ("CONECT    3    2    1    4    1", False),
+    ("CONECT    3    2    4", True), ("CONECT   99    2", True),
+    ("CONECT    5    3", True),
+])  # fmt: skip
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_pdb__has_no_conect_of_the_places_that_are_not_taken(
-    said: str, is_kept: bool, end: str
-) -> None:
+def test_pdb__has_no_conect_of_places_not_taken(said: str, is_kept: bool, end: str) -> None:
     """Atom 1 is dropped; of two atoms with number 5 one stays."""
     atoms = [
         (1, " C1", "A", 0, 0, 0, "0.40", "C", ""), (2, " C1", "B", 1, 0, 0, "0.60", "C", ""),
@@ -69,17 +63,14 @@ def test_pdb__charges_reach_sdf() -> None:
     assert charges_in(posed(text, "pdb", "sdf")) == {1: 2, 2: -1}
 
 
-@pytest.mark.parametrize(
-    ("name", "element"),
-    [
-        ("HG11", "H"), ("HE21", "H"), ("HO3'", "H"), ("1HB ", "H"), (" HG ", "H"), ("HG  ", "Hg"),
-        ("CL  ", "Cl"), (" CA ", "C"), ("CA  ", "Ca"), ("2H5'", "H"), ("CL11", "Cl"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "element"), [
+    ("HG11", "H"), ("HE21", "H"), ("HO3'", "H"), ("1HB ", "H"), (" HG ", "H"), ("HG  ", "Hg"),
+    ("CL  ", "Cl"), (" CA ", "C"), ("CA  ", "Ca"), ("2H5'", "H"), ("CL11", "Cl"),
+])  # fmt: skip
 def test_pdb__elements_follow_from_names(name: str, element: str) -> None:
     assert parse(pdb((1, name, " ", 0, 0, 0, "", "", "")), "pdb").elements == [element]
 
 
-def test_parse__an_element_of_other_digits_is_no_number() -> None:
+def test_pdb__an_element_of_other_digits_is_no_number() -> None:
     line = PDB.replace(b"           O\n", "          ²\n".encode())
     assert parse(line, "pdb").elements[0] == "²"

@@ -25,18 +25,13 @@ def test_pose__in_its_own_format_changes_coordinates_only(layout: str) -> None:
         assert text == ETHANOL
     again = parse(render(molecule, "name", layout, shifted(TEXTS[layout], layout), FACTS), layout)
     np.testing.assert_allclose(again.positions, shifted(TEXTS[layout], layout), atol=1e-9)
-    assert (again.elements, again.bonds, again.types) == (
-        molecule.elements, molecule.bonds, molecule.types,
-    )  # fmt: skip
-    assert again.name == molecule.name
-
-
-def test_pose__of_a_pose_has_its_facts_once() -> None:
-    for layout, text in TEXTS.items():
-        molecule = parse(text, layout)
-        once = render(molecule, "name", layout, molecule.positions, FACTS)
-        twice = render(parse(once, layout), "name", layout, molecule.positions, FACTS)
-        assert twice == once, layout
+    for attribute in ("elements", "bonds", "types", "name"):
+        assert getattr(again, attribute) == getattr(molecule, attribute)
+    once = render(molecule, "name", layout, molecule.positions, FACTS)
+    assert render(parse(once, layout), "name", layout, molecule.positions, FACTS) == once
+    in_sdf = parse(render(molecule, "name", "sdf", shifted(TEXTS[layout], layout), FACTS), "sdf")
+    np.testing.assert_allclose(in_sdf.positions, again.positions, atol=5e-4)
+    assert (in_sdf.elements, in_sdf.name) == (molecule.elements, molecule.name)
 
 
 def test_pose__keeps_properties_and_line_ends_of_sdf() -> None:
@@ -48,15 +43,6 @@ def test_pose__keeps_properties_and_line_ends_of_sdf() -> None:
         b"> <multigpu_rmsd_to_input>\r\n0.5000\r\n\r\n$$$$\r\n"
     )
     assert pose.count(b"\n") == pose.count(b"\r\n")
-
-
-@pytest.mark.parametrize("layout", TEXTS)
-def test_pose__in_sdf_has_the_same_atoms(layout: str) -> None:
-    molecule, wanted = parse(TEXTS[layout], layout), shifted(TEXTS[layout], layout)
-    again = parse(render(molecule, "name", "sdf", wanted, FACTS), "sdf")
-    np.testing.assert_allclose(again.positions, wanted, atol=5e-4)
-    assert again.elements == molecule.elements
-    assert again.name == molecule.name
 
 
 def test_pose__of_sdf_is_read_by_rdkit_as_it_was() -> None:
@@ -92,9 +78,8 @@ def test_pose__of_a_mol2_without_a_name_is_called_as_it_was_docked() -> None:
         molecule = parse(text, "mol2")
         pose = render(molecule, "file", "mol2", molecule.positions, FACTS)
         assert parse(pose, "mol2").name == "file"
-        assert pose == render(parse(MOL2, "mol2"), "", "mol2", molecule.positions, FACTS).replace(
-            b"phenol-ish\n", b"file\r\n" if b"\r" in text else b"file\n"
-        )
+        named = render(parse(MOL2, "mol2"), "", "mol2", molecule.positions, FACTS)
+        assert pose == named.replace(b"phenol-ish\n", b"file\r\n" if b"\r" in text else b"file\n")
 
 
 def test_pose__keeps_the_comment_of_an_xyz() -> None:
@@ -103,8 +88,6 @@ def test_pose__keeps_the_comment_of_an_xyz() -> None:
     assert once.splitlines()[1].startswith(b"a score=1 of mine score=1.500000 pose=1 ")
     assert render(parse(once, "xyz"), "", "xyz", molecule.positions, FACTS) == once
 
-
-# ---- atoms that are no element ----------------------------------------------------------------
 
 ODD = [
     pytest.param("xyz", XYZ.replace(b"O ", b"Bq "), "atom 1 is 'Bq'", id="ghost atom"),
@@ -117,9 +100,7 @@ ODD = [
 
 
 @pytest.mark.parametrize(("layout", "text", "problem"), ODD)
-def test_pose__of_what_is_no_element_is_in_its_own_format(
-    layout: str, text: bytes, problem: str
-) -> None:
+def test_pose__of_no_element_is_in_its_own_format(layout: str, text: bytes, problem: str) -> None:
     molecule = parse(text, layout)
     pose = render(molecule, "", layout, molecule.positions, {})
     assert parse(pose, layout).elements == molecule.elements
@@ -127,12 +108,7 @@ def test_pose__of_what_is_no_element_is_in_its_own_format(
         with pytest.raises(MoleculeError, match=f"^{problem}, which is no element: .* .{layout}$"):
             render(molecule, "", "sdf", molecule.positions, {})
 
-
-@pytest.mark.parametrize(("layout", "text", "problem"), ODD)
-def test_drawing__tells_what_is_no_element_from_elements(
-    layout: str, text: bytes, problem: str
-) -> None:
-    molecule, odd = parse(text, layout), int(problem.split()[1]) - 1
+    odd = int(problem.split()[1]) - 1
     _, elements, bonds = drawing_of(molecule)
     assert elements == [*molecule.elements[:odd], "*", *molecule.elements[odd + 1 :]]
     assert molecule.bonds or not any(odd in bond[:2] for bond in bonds)
@@ -152,14 +128,9 @@ def test_pose__keeps_heavy_hydrogen() -> None:
     assert parse(pose, "sdf").elements == ["O", "D", "Cl"]
 
 
-@pytest.mark.parametrize(
-    ("path", "fmt"), [("a.sdf", "sdf"), ("b/c.PDBQT.gz", "pdbqt"), ("x.y.xyz.zst", "xyz")]
-)
-def test_format__follows_from_the_suffix(path: str, fmt: str) -> None:
-    assert format_of(path) == fmt
-
-
-def test_format__that_is_unknown_is_refused() -> None:
+def test_format__follows_from_the_suffix() -> None:
+    paths = {"a.sdf": "sdf", "b/c.PDBQT.gz": "pdbqt", "x.y.xyz.zst": "xyz"}
+    assert {path: format_of(path) for path in paths} == paths
     with pytest.raises(UsageError, match=r"poses\.csv: poses are written as"):
         format_of("poses.csv")
 

@@ -40,14 +40,11 @@ def test_rmsd__is_that_of_rdkit_whatever_the_order_of_atoms(smiles: str) -> None
     assert found[1] > 9
 
 
-def test_reference__of_another_molecule_is_none() -> None:
+def test_reference__of_another_molecule_is_none_and_may_be_of_another_format() -> None:
     reference = of(Chem.MolToMolBlock(embedded("CCO", 1)))
     for smiles in ("COC", "CCCO", "CCN", "CC"):
         other = parse(Chem.MolToMolBlock(embedded(smiles, 1)).encode(), "sdf")
         assert np.isnan(reference.rmsds(other, [other.positions])).all()
-
-
-def test_reference__may_be_of_another_format() -> None:
     molecule = parse(PDBQT, "pdbqt")
     reference = ReferencePose(path="crystal.pdbqt", molecule=molecule)
     assert reference.rmsds(molecule, [molecule.positions]).tolist() == [0]

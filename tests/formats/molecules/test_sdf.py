@@ -9,15 +9,11 @@ from multigpu.formats.molecules.poses import render
 from multigpu.formats.molecules.registry import FORMATS, parse
 
 
-@pytest.mark.parametrize(
-    "atoms",
-    [
-        "M  V30 1 N 0 0 0 0 CHG=1\nM  V30 2 O 1 0 0 0 CHG=-1 RAD=1\n",
-        "M  V30 1 N 0 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 RAD=1-\nM  V30  CHG=-1\n",
-        "M  V30 1 N 0 -\nM  V30 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 CH-\nM  V30 G=-1\n",
-    ],
-    ids=["one line", "two lines", "three lines"],
-)
+@pytest.mark.parametrize("atoms", [
+    "M  V30 1 N 0 0 0 0 CHG=1\nM  V30 2 O 1 0 0 0 CHG=-1 RAD=1\n",
+    "M  V30 1 N 0 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 RAD=1-\nM  V30  CHG=-1\n",
+    "M  V30 1 N 0 -\nM  V30 0 0 0 -\nM  V30 CHG=1\nM  V30 2 O 1 0 0 0 CH-\nM  V30 G=-1\n",
+], ids=["one line", "two lines", "three lines"])  # fmt: skip
 def test_pose__has_the_charges_of_v3000(atoms: str) -> None:
     text = (
         "x\n\n\n  0  0  0     0  0            999 V3000\nM  V30 BEGIN CTAB\n"
@@ -40,22 +36,27 @@ def test_sdf__ends_where_the_line_is_dollars_alone(value: bytes) -> None:
     assert b"\n" + value + b"\n\n> <multigpu_score>\n1\n\n$$$$\n" in pose
 
 
-def test_sdf__blanks_after_the_dollars_are_nothing() -> None:
+def test_sdf__blanks_after_the_dollars_are_nothing_and_symbols_have_usual_capitals() -> None:
     text = ETHANOL[:-1] + b"  \n"
     assert FORMATS["sdf"].find_ends(text * 2, False) == [len(text), 2 * len(text)]
     molecule = parse(text, "sdf")
     assert render(molecule, "", "sdf", molecule.positions, {}).count(b"$$$$") == 1
+    assert parse(ETHANOL.replace(b" O  ", b" BR "), "sdf").elements == ["C", "C", "Br", "H"]
+    assert parse(V3000.replace(b" O ", b" CL "), "sdf").elements == ["C", "Cl"]
 
 
 def test_v2000__radicals_supersede_the_charges_of_the_atoms() -> None:
     text = ETHANOL.replace(b"O   0  0", b"O   0  5")
-    molecule = parse(text, "sdf")
-    assert molecule.format.bond_graph(molecule).charges == {2: -1}
-    for line, charges in ((b"M  RAD  1   1   2\n", {}), (b"M  CHG  1   1   1\n", {0: 1})):
-        molecule = parse(text.replace(b"M  END", line + b"M  END"), "sdf")
+    radical, charge = b"M  RAD  1   1   2\n", b"M  CHG  1   1   1\n"
+    for changed, charges in (
+        (text, {2: -1}),
+        (text.replace(b"M  END", radical + b"M  END"), {}),
+        (text.replace(b"M  END", charge + b"M  END"), {0: 1}),
+        (text.replace(b"A-17", radical.rstrip()), {2: -1}),  # data say nothing
+        (text.replace(b"A-17", charge.rstrip()), {2: -1}),
+    ):
+        molecule = parse(changed, "sdf")
         assert molecule.format.bond_graph(molecule).charges == charges
-        molecule = parse(text.replace(b"A-17", line.rstrip()), "sdf")  # data say nothing
-        assert molecule.format.bond_graph(molecule).charges == {2: -1}
 
 
 @pytest.mark.parametrize("block", [b"RGROUP 1", b"TEMPLATE"])
@@ -66,16 +67,10 @@ def test_v3000__with_blocks_of_other_molecules_is_refused(block: bytes) -> None:
         parse(V3000.replace(b"M  END", more + b"M  END"), "sdf")
 
 
-def test_sdf__symbols_have_their_usual_capitals() -> None:
-    assert parse(ETHANOL.replace(b" O  ", b" BR "), "sdf").elements == ["C", "C", "Br", "H"]
-    assert parse(V3000.replace(b" O ", b" CL "), "sdf").elements == ["C", "Cl"]
-
-
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 def test_v3000__is_written_as_v2000(end: bytes) -> None:
-    molecule = parse(
-        (V3000 + b"").replace(b"M  END\n", b"M  END\n> <id>\n5\n\n").replace(b"\n", end), "sdf"
-    )
+    text = V3000.replace(b"M  END\n", b"M  END\n> <id>\n5\n\n").replace(b"\n", end)
+    molecule = parse(text, "sdf")
     pose = render(molecule, "", "sdf", np.array([[1.0, 2, 3], [4, 5, 6]]), {"score": "1"})
     assert pose.count(b"\n") == pose.count(end)
     assert b"V2000" in pose
@@ -85,25 +80,12 @@ def test_v3000__is_written_as_v2000(end: bytes) -> None:
     assert (again.name, again.bonds, again.elements) == ("big", [(0, 1, 2)], ["C", "O"])
 
 
-def test_v3000__that_ends_within_a_line_says_so() -> None:
-    with pytest.raises(MoleculeError, match=r"^it ends at line 8, before its 'M  END'$"):
-        parse(V3000.partition(b"M  V30 CFG=1")[0], "sdf")
-
-
-# ---- conformers ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "is_conformer"),
-    [
-        (b"-0.8883", b" 1.5000", True), (b"ethanol", b"other", True), (b"A-17", b"B-4", True),
-        (b"  1  2  1  0", b"  1  2  1  6", True), (b"  1  2  1  0", b"  1  2  2  0", False),
-        (b" O   0", b" S   0", False), (b" O   0  0", b" O   0  3", False),
-        (b"M  END", b"M  CHG  1   3   1\nM  END", False),
-    ],
-)  # fmt: skip
-def test_conformer__has_the_same_atoms_bonds_and_charges(
-    old: bytes, new: bytes, is_conformer: bool
-) -> None:
+@pytest.mark.parametrize(("old", "new", "is_conformer"), [
+    (b"-0.8883", b" 1.5000", True), (b"ethanol", b"other", True), (b"A-17", b"B-4", True),
+    (b"  1  2  1  0", b"  1  2  1  6", True), (b"  1  2  1  0", b"  1  2  2  0", False),
+    (b" O   0", b" S   0", False), (b" O   0  0", b" O   0  3", False),
+    (b"M  END", b"M  CHG  1   3   1\nM  END", False),
+])  # fmt: skip
+def test_conformer__has_the_same_bonds(old: bytes, new: bytes, is_conformer: bool) -> None:
     other = parse(ETHANOL.replace(old, new), "sdf")
     assert other.is_conformer_of(parse(ETHANOL, "sdf")) == is_conformer

@@ -75,9 +75,8 @@ def energy(receptor: Receptor, molecule: Molecule, box: GridBox) -> tuple[float,
     field = Field(values, box.origin, np.full(3, box.spacing), "linear", "penalty")
     _, channels, weights = scoring.atom_terms(molecule, types)
     body = Ligands(molecule.positions, np.array([0, len(weights)]), channels, weights)
-    (score,) = reference.scores(
-        field, body, 0, PoseSearch(EulerRotations(180)), np.zeros(1, np.int64)
-    )
+    search = PoseSearch(EulerRotations(180))
+    (score,) = reference.scores(field, body, 0, search, np.zeros(1, np.int64))
     return -score, count_torsions(molecule)
 
 
@@ -85,11 +84,10 @@ def by_vina(folder: Path, receptor: bytes, ligand: bytes, box: GridBox) -> tuple
     """Return the intermolecular energy and the energy of binding as the program prints them."""
     for name, content in (("receptor", receptor), ("ligand", ligand)):
         (folder / f"{name}.pdbqt").write_bytes(content)
-    files = ["--receptor", "receptor.pdbqt", "--ligand", "ligand.pdbqt"]
-    command = ["vina", "--score_only", "--no_refine", *files]
+    text = "vina --score_only --no_refine --receptor receptor.pdbqt --ligand ligand.pdbqt --cpu 1"
     for axis, middle, elements in zip("xyz", box.center, box.elements, strict=True):
-        command += [f"--center_{axis}", str(middle), f"--size_{axis}", str(elements * box.spacing)]
-    command += ["--spacing", str(box.spacing), "--cpu", "1"]
+        text += f" --center_{axis} {middle} --size_{axis} {elements * box.spacing}"
+    command = f"{text} --spacing {box.spacing}".split()
     out = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
     found = [re.search(rf"{what} +: +(\S+)", out) for what in ("Final Inter.*", "of Binding")]
     inter, binding = (float(match[1]) for match in found if match)
@@ -172,6 +170,5 @@ def test_types__that_vina_lacks_are_named(kind: str, maps: tuple[str, ...], mess
 
 def test_types__of_opened_macrocycles_are_of_carbon_and_nothing() -> None:
     molecule = parse(pdbqt([("CG0", 0, 0, 0), ("G0", 1.5, 0, 0), ("NA", 0, 1.4, 0)]), "pdbqt")
-    assert [TYPES[i] if i >= 0 else "" for i in scoring.atom_terms(molecule, TYPES).types] == [
-        "C_P", "", "N_A",
-    ]  # fmt: skip
+    found = [*scoring.atom_terms(molecule, TYPES).types]
+    assert [TYPES[i] if i >= 0 else "" for i in found] == ["C_P", "", "N_A"]

@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.backends import backend_of, on_host
+from support.backends import GPUS, backends, on_host
 from support.model_counts import cohort
 
 from multigpu.kernels.cnmops import cpu
 from multigpu.kernels.cnmops.types import Model, Result
 
-ON_GPUS = ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
 # Samples and classes: teams of all sizes, with and without empty slots; from 230 × 12 on a team is
 # a block, and densities of 3,100 × 9 are not kept.
 TEAMS = [
@@ -21,9 +20,7 @@ TEAMS = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def backend(device: str) -> Any:
-    return backend_of("cnmops", device)
+backend = backends("cnmops", GPUS)
 
 
 def assert_same(got: Result, expected: Result, what: object = "") -> None:
@@ -58,14 +55,10 @@ def models_of(rng: np.random.Generator, classes: int) -> list[Model]:
     ]
 
 
-@pytest.mark.emulated
 @pytest.mark.slow
-@pytest.mark.parametrize("device", ON_GPUS)
 @pytest.mark.parametrize("unit", [True, False], ids=["unit", "coverages"])
 @pytest.mark.parametrize("shape", TEAMS, ids=str)
-def test_model__is_the_same_bits_on_cpu_and_gpu(
-    backend: Any, shape: tuple[int, int], unit: bool
-) -> None:
+def test_model__is_the_same_bits_on_gpus(backend: Any, shape: tuple[int, int], unit: bool) -> None:
     samples, classes = shape
     rng = np.random.default_rng([samples, classes, unit])
     for whole, options in product((True, False), models_of(rng, classes)):
@@ -82,20 +75,14 @@ def test_model__is_the_same_bits_on_cpu_and_gpu(
         assert_same(backend.model_against(*given), cpu.model_against(*given), options)
 
 
-@pytest.mark.emulated
-@pytest.mark.parametrize("device", ON_GPUS)
 @pytest.mark.parametrize("samples", [15, 300])
-def test_model__of_counts_that_arrive_in_pieces(
-    backend: Any, samples: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_model__of_pieces(backend: Any, samples: int, monkeypatch: pytest.MonkeyPatch) -> None:
     counts, ones = cohort(np.random.default_rng(22), 30, samples), np.ones(samples)
     monkeypatch.setitem(backend.upload.__globals__, "PIECE", counts[:7].nbytes)
     options = Model(posterior=True)
     assert_same(backend.model(counts, ones, options), cpu.model(counts, ones, options))
 
 
-@pytest.mark.emulated
-@pytest.mark.parametrize("device", ON_GPUS)
 @pytest.mark.parametrize("whole", [True, False])
 def test_level__is_the_same_bits_on_cpu_and_gpu(backend: Any, whole: bool) -> None:
     rng = np.random.default_rng(19)
@@ -117,8 +104,6 @@ def test_model__is_the_same_bits_on_cpu_and_gpu_in_a_hundred_thousand_regions() 
         assert_same(cuda.model(counts, ones, Model()), cpu.model(counts, ones, Model()), mean)
 
 
-@pytest.mark.emulated
-@pytest.mark.parametrize("device", ON_GPUS)
 def test_model__takes_counts_from_the_device(backend: Any) -> None:
     counts = cohort(np.random.default_rng(18), 20, 4)
     on_device = backend.cupy.asarray(counts)

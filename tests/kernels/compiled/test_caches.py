@@ -4,19 +4,24 @@ import multiprocessing
 import os
 import shutil
 import stat
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.program import ROOT, run_python
 
 from multigpu.kernels.compiled import caches
 
-ROOT = Path(__file__).resolve().parents[3]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+
+
+NEITHER = (
+    "multigpu: compiled %s are neither loaded nor kept, as others may write to {}: let nobody else"
+    " write there and remove {}, as what is in it may be theirs ("
+)
+OF_YOUR_OWN = " may name a folder of your own)"
 
 
 @pytest.fixture
@@ -57,18 +62,15 @@ def test_folder__is_made_for_its_owner_alone(place: Path, mask: int) -> None:
     assert (mode(made), mode(made.parent)) == (0o700, 0o700)
 
 
-@pytest.mark.parametrize(
-    ("outer", "inner", "open_folder"),
-    [
-        (0o755, 0o755, ""),  # others may read: it is closed
-        (0o755, 0o777, "a"),
-        (0o755, 0o1777, "a"),
-        (0o755, 0o757, "a"),
-        (0o777, 0o700, "."),  # others may put another in its place,
-        (0o1777, 0o700, ""),  # which they cannot in a folder as /tmp
-        (0o700, 0o777, ""),  # nobody else gets there
-    ],
-)
+@pytest.mark.parametrize(("outer", "inner", "open_folder"), [
+    (0o755, 0o755, ""),  # others may read: it is closed
+    (0o755, 0o777, "a"),
+    (0o755, 0o1777, "a"),
+    (0o755, 0o757, "a"),
+    (0o777, 0o700, "."),  # others may put another in its place,
+    (0o1777, 0o700, ""),  # which they cannot in a folder as /tmp
+    (0o700, 0o777, ""),  # nobody else gets there
+])  # fmt: skip
 def test_folder__that_others_may_write_or_replace_is_refused_and_left_as_it_is(
     place: Path, outer: int, inner: int, open_folder: str
 ) -> None:
@@ -84,31 +86,27 @@ def test_folder__that_others_may_write_or_replace_is_refused_and_left_as_it_is(
 
 
 @as_root
-def test_folder__of_another_user_is_refused(place: Path) -> None:
+def test_folder__of_other_users_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the group is the user's own."""
     (place / "a").mkdir()
     os.chown(place / "a", 65534, 65534)
-    refused(place / "a", f"^{place}/a belongs to another user: let nobody")
-    refused(place / "a" / "b", f"^{place}/a belongs to another user: let nobody")
+    for folder in (place / "a", place / "a" / "b"):
+        refused(folder, f"^{place}/a belongs to another user: let nobody")
+    os.chown(place / "a", 0, 65534)
+    (place / "a").chmod(0o775)
+    refused(place / "a", "others may write")
+    monkeypatch.setattr(caches, "_is_own_group", lambda number: number == 65534)
+    assert mode(caches.private(place / "a")) == 0o700
 
 
 @as_root
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "file within"])
-def test_folder__in_which_another_user_has_put_something_is_refused_when_it_is_closed(
-    place: Path, kind: str
-) -> None:
+def test_folder__in_which_another_user_has_put_something_is_refused(place: Path, kind: str) -> None:
     """The stranger's code is there, whoever may write now."""
-    theirs = place / "a" / "theirs"
-    (place / "a").mkdir()
-    (place / "a" / "mine").touch()
-    if kind == "file within":
-        (place / "a" / "b").mkdir()
-        theirs = place / "a" / "b" / "theirs"
-    if kind == "folder":
-        theirs.mkdir()
-    elif kind == "link":
-        theirs.symlink_to(place / "a" / "mine")
-    else:
-        theirs.touch()
+    (place / "a" / "b").mkdir(parents=True)
+    theirs = place / "a" / ("b/theirs" if kind == "file within" else "theirs")
+    make = {"folder": Path.mkdir, "link": lambda path: path.symlink_to(place / "a" / "b")}
+    make.get(kind, Path.touch)(theirs)
     os.chown(theirs, 65534, 65534, follow_symlinks=False)
     for mask in (0o777, 0o755, 0o700):
         (place / "a").chmod(mask)
@@ -124,18 +122,6 @@ def test_folder__behind_a_link_is_the_one_that_it_leads_to(place: Path) -> None:
     assert caches.private(place / "link" / "a") == place / "there" / "a"
 
 
-@as_root
-def test_folder__that_a_group_may_write_is_refused_unless_it_is_the_users_own(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (place / "a").mkdir()
-    (place / "a").chmod(0o775)
-    os.chown(place / "a", 0, 65534)
-    refused(place / "a", "others may write")
-    monkeypatch.setattr(caches, "_is_own_group", lambda number: number == 65534)
-    assert mode(caches.private(place / "a")) == 0o700
-
-
 def test_own_group__has_the_users_name_and_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     user = caches.pwd.getpwuid(os.geteuid()).pw_name
     members = {1: (user, []), 2: (user, [user]), 3: (user, [user, "mallory"]), 4: ("lab", [])}
@@ -147,15 +133,13 @@ def test_own_group__has_the_users_name_and_nobody_else(monkeypatch: pytest.Monke
 # ---- who uses them ------------------------------------------------------------------------------
 
 
-def compiled(cache: Path, module: Path) -> "subprocess.CompletedProcess[str]":
-    """`answer(1)` of a module, compiled; whether it was in the cache."""
+def compiled(cache: Path, module: Path) -> tuple[str, str]:
+    """`answer(1)` of a module, compiled; whether it was in the cache; and what is said."""
     code = f"import {module.stem} as m; print(m.answer(1), sum(m.answer.stats.cache_hits.values()))"
     paths = os.pathsep.join([str(module.parent), str(ROOT)])
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": paths}
-    return subprocess.run(
-        [sys.executable, "-B", "-c", code], env=environment, capture_output=True,
-        text=True, timeout=120, check=True,
-    )  # fmt: skip
+    environment = {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": paths}
+    ended = run_python("-B", "-c", code, env=environment)
+    return ended.out, ended.all_err
 
 
 @pytest.fixture
@@ -169,25 +153,17 @@ def module(tmp_path: Path) -> Path:
 
 
 @pytest.mark.process
-def test_functions__are_kept_in_a_folder_of_the_user_alone_but_not_where_others_may_write(
-    place: Path, module: Path
-) -> None:
+def test_functions__are_kept_in_a_folder_of_the_user_alone(place: Path, module: Path) -> None:
     cache = place / "cache"
     cache.mkdir(0o755)
-    runs = [compiled(cache, module) for _ in range(2)]
-    assert [(run.stdout, run.stderr) for run in runs] == [("42 0\n", ""), ("42 1\n", "")]
+    assert [compiled(cache, module) for _ in range(2)] == [("42 0\n", ""), ("42 1\n", "")]
     (folder,) = (cache / "multigpu").iterdir()
     assert mode(folder) == 0o700
     assert list(folder.rglob("*.nbc"))
     files = sorted(cache.rglob("*"))
     (cache / "multigpu").chmod(0o777)
-    run = compiled(cache, module)
-    assert run.stdout == "42 0\n"
-    assert run.stderr == (
-        "multigpu: compiled functions are neither loaded nor kept, as others may write to "
-        f"{cache}/multigpu: let nobody else write there and remove {folder}, as what is in it may "
-        "be theirs (NUMBA_CACHE_DIR may name a folder of your own)\n"
-    )
+    said = NEITHER.format(cache / "multigpu", folder).replace("%s", "functions")
+    assert compiled(cache, module) == ("42 0\n", f"{said}NUMBA_CACHE_DIR{OF_YOUR_OWN}\n")
     assert sorted(cache.rglob("*")) == files
 
 
@@ -195,13 +171,9 @@ def test_functions__are_kept_in_a_folder_of_the_user_alone_but_not_where_others_
 def test_warning__comes_once_for_the_functions_of_all_packages(place: Path) -> None:
     (place / "multigpu").mkdir()
     (place / "multigpu").chmod(0o777)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(place), "PYTHONPATH": str(ROOT)}
     code = "import multigpu.kernels.compiled.fragments, multigpu.kernels.bases"
-    run = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120,
-        check=True,
-    )  # fmt: skip
-    assert run.stderr.count("multigpu: compiled functions are neither loaded nor kept") == 1
+    said = run_python("-c", code, env={"NUMBA_CACHE_DIR": str(place)}).all_err
+    assert said.count("multigpu: compiled functions are neither loaded nor kept") == 1
 
 
 def warned(_: int) -> None:
@@ -235,12 +207,8 @@ def test_kernels__are_kept_in_memory_where_others_may_write(
     folder.chmod(0o755 | others)
     secure(monkeypatch, folder)
     assert os.environ[caches.IN_MEMORY] == ("1" if others else "0")
-    said = (
-        "multigpu: compiled GPU kernels are neither loaded nor kept, as others may write to "
-        f"{folder}: let nobody else write there and remove {folder}, as what is in it may be "
-        "theirs (CUPY_CACHE_DIR may name a folder of your own)"
-    )
-    assert caplog.messages == ([said] if others else [])
+    said = NEITHER.format(folder, folder).replace("%s", "GPU kernels")
+    assert caplog.messages == ([f"{said}CUPY_CACHE_DIR{OF_YOUR_OWN}"] if others else [])
     assert mode(folder) == 0o755 | others  # it is not ours to change
 
 

@@ -29,6 +29,7 @@ class Runtime(ModuleType):
         self.registered: dict[int, int] = {}
         self.device = 0  # the current one
         self.synchronized: list[int] = []
+        self.pool: list[int] = []  # sizes that CuPy's pool was asked for
         self.refuses = self.fails = False
 
     def getDevice(self) -> int:
@@ -54,17 +55,11 @@ def runtime() -> Runtime:
 
 
 @pytest.fixture
-def pool() -> list[int]:
-    """The sizes that CuPy's pool was asked for."""
-    return []
-
-
-@pytest.fixture
-def pinned(runtime: Runtime, pool: list[int]) -> Any:
+def pinned(runtime: Runtime) -> Any:
     """The function on such a runtime; the real module is not touched."""
 
     def alloc(size: int) -> bytearray:
-        pool.append(size)
+        runtime.pool.append(size)
         return bytearray(size)
 
     cuda, cupy = ModuleType("cupy.cuda"), ModuleType("cupy")
@@ -81,18 +76,16 @@ def pinned(runtime: Runtime, pool: list[int]) -> Any:
 
 
 @pytest.mark.parametrize("size", [HUGE, HUGE + 1, 5 * HUGE - 3])
-def test_much_memory_is_whole_pages_that_are_registered(
-    pinned: Any, runtime: Runtime, pool: list[int], size: int
-) -> None:
+def test_much_memory_is_whole_pages(pinned: Any, runtime: Runtime, size: int) -> None:
     memory = pinned(size)
     memory[:] = 7
-
-    assert len(memory) == size
-    assert not pool
+    assert (len(memory), runtime.pool) == (size, [])
     ((address, registered),) = runtime.registered.items()
-    assert address == memory.ctypes.data
-    assert address % HUGE == 0
+    assert (address, address % HUGE) == (memory.ctypes.data, 0)
     assert registered == -(-size // HUGE) * HUGE
+    # `Buffers` keeps the base of a view: what was taken is given back as a whole.
+    assert memory[:100].base.ctypes.data == address
+    assert len(memory[:100].base) == registered
 
 
 def test_it_is_registered_until_nobody_has_a_part_of_it(pinned: Any, runtime: Runtime) -> None:
@@ -136,30 +129,13 @@ def test_it_stays_where_cuda_still_knows_it(pinned: Any, runtime: Runtime) -> No
     assert address not in set(runtime.registered) - {memory.ctypes.data}
 
 
-def test_what_was_taken_is_given_back_as_a_whole(pinned: Any, runtime: Runtime) -> None:
-    """`Buffers` keeps the base of a view."""
-    memory = pinned(HUGE + 5)
-
-    assert memory[:100].base.ctypes.data == memory.ctypes.data
-    assert len(memory[:100].base) == 2 * HUGE
-
-
-@pytest.mark.parametrize("size", [0, 1, HUGE - 1])
-def test_little_comes_from_the_pool(
-    pinned: Any, runtime: Runtime, pool: list[int], size: int
+@pytest.mark.parametrize("size", [0, 1, HUGE - 1, HUGE])
+def test_little_is_of_the_pool_and_all_where_cuda_refuses(
+    pinned: Any, runtime: Runtime, size: int
 ) -> None:
+    runtime.refuses = size == HUGE
     assert len(pinned(size)) == size
-    assert pool == [max(1, size)]
-    assert not runtime.registered
-
-
-def test_where_cuda_cannot_register_memory_all_comes_from_the_pool(
-    pinned: Any, runtime: Runtime, pool: list[int]
-) -> None:
-    runtime.refuses = True
-
-    assert len(pinned(HUGE)) == HUGE
-    assert pool == [HUGE]
+    assert (runtime.pool, runtime.registered) == ([max(1, size)], {})
 
 
 @pytest.mark.gpu

@@ -23,11 +23,9 @@ BONDING = ("C", "N", "NA", "NS", "OA", "OS", "S", "SA", "H", "HD", "HD", "HS")
 @pytest.mark.parametrize("case", RECORDED)
 def test_maps__are_those_that_autogrid_wrote(case: str, device: str) -> None:
     case_ = RECORDED[case]
-    atoms = [atom.split() for atom in case_["atoms"]]
-    numbers = np.array([atom[:4] for atom in atoms], np.float64)
-    receptor = Receptor(
-        np.ascontiguousarray(numbers[:, :3]), numbers[:, 3].copy(), tuple(atom[4] for atom in atoms)
-    )
+    *numbers, types_of_atoms = zip(*(atom.split() for atom in case_["atoms"]), strict=True)
+    x, y, z, charges = np.array(numbers, np.float64)
+    receptor = Receptor(np.stack([x, y, z], axis=1), charges, types_of_atoms)
     box = GridBox(tuple(case_["center"]), tuple(case_["elements"]), case_["spacing"])
     expected = {name: np.array(each).reshape(box.shape) for name, each in case_["maps"].items()}
     types = [name for name in expected if name not in ("e", "d")]

@@ -58,9 +58,7 @@ def test_apply__as_in_plain_numpy_for_any_number_of_threads(dtype: type) -> None
 @pytest.mark.parametrize(
     ("regions", "reads", "left"), [(40_000, 60, 0.07), (5000, 100, 0.12), (600, 600, 0.2)]
 )
-def test_waves__are_gone_and_what_samples_share_stays(
-    regions: int, reads: float, left: float
-) -> None:
+def test_waves__are_gone_and_what_is_shared_stays(regions: int, reads: float, left: float) -> None:
     counts, gc, waves = cohort(regions, 8, reads)
     found = correction([counts], gc, *everywhere(counts))
     factors = found.factors[found.level]
@@ -101,9 +99,8 @@ def test_nonsense__is_not_made_of_little() -> None:
         found = correction([counts], same, *everywhere(counts))
         assert found.bins == 1
     for few in (counts[:0], counts[:1], counts[:30]):
-        found = correction([few], gc[: len(few)], *everywhere(few))
         values = few.copy()
-        found.apply(values, slice(None))
+        correction([few], gc[: len(few)], *everywhere(few)).apply(values, slice(None))
         assert abs(values - few).max(initial=0) <= 0.2 * few.max(initial=0) + 1
     none = correction([counts], gc, np.zeros(600, bool), np.ones(5, bool))
     assert (none.factors == 1).all()

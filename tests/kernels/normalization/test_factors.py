@@ -2,14 +2,14 @@
 
 import json
 import pickle
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.backends import DEVICES, backend_of
+from support.backends import ALL, GPUS, backends
 
 from multigpu.kernels.normalization import cpu, density, reference
 from multigpu.kernels.normalization.cpu import Spectrum
@@ -46,9 +46,9 @@ MATRICES = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def backend(device: str) -> Any:
-    return backend_of("normalization", device)
+backend = backends("normalization", ALL)
+fast = backends("normalization")
+cuda = backends("normalization", GPUS)
 
 
 def size_factors(backend: Any, counts: Any, *how: Any) -> SizeFactors:
@@ -80,18 +80,15 @@ def cohort(rng: np.random.Generator, regions: int, samples: int, mean: float = 8
 @cache
 def stored(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """case.json and all arrays of a folder of golden data."""
-    arrays: dict[str, Any] = {}
-    for name in ("input.npz", "expected.npz"):
-        with np.load(folder / name) as file:
-            arrays |= dict(file)
+    arrays = {**np.load(folder / "input.npz"), **np.load(folder / "expected.npz")}
     return json.loads((folder / "case.json").read_text()), arrays
 
 
 def input_of(call: dict[str, Any], arrays: dict[str, Any]) -> tuple[Any, Any]:
     """Counts and chromosomes of a call of R's."""
-    counts, chrom = arrays[f"counts_{call['matrix']}"], arrays[f"chrom_{call['matrix']}"]
-    rows = call.get("rows", slice(None))
-    counts, chrom = counts[rows][:, call.get("columns", slice(None))], chrom[rows]
+    rows, columns = (call.get(key, slice(None)) for key in ("rows", "columns"))
+    counts = arrays[f"counts_{call['matrix']}"][rows][:, columns]
+    chrom = arrays[f"chrom_{call['matrix']}"][rows]
     if call["how"] == "matrix" or call["func"] == "normalizeGenome":
         chrom = np.full(len(chrom), "all")
     return np.ascontiguousarray(counts), chrom
@@ -110,15 +107,12 @@ def told(said: list[str]) -> list[str]:
     return [next(ours for theirs, ours in NOTES.items() if theirs in one) for one in mine]
 
 
-@pytest.mark.parametrize("device", ["reference", *DEVICES])
 @pytest.mark.parametrize("matrix", MATRICES)
 def test_normalize__as_in_r(backend: Any, golden: Path, matrix: str) -> None:
     facts, arrays = stored(golden / "cnv" / "normalize")
     calls = [call for call in facts["calls"] if call["matrix"] == matrix]
     assert calls
-    for call in calls:
-        if call["how"] == "dataframe":
-            continue
+    for call in (call for call in calls if call["how"] != "dataframe"):
         counts, chrom = input_of(call, arrays)
         blocks = blocks_of(chrom)
         names = [str(chrom[block.start]) for block in blocks]
@@ -127,8 +121,7 @@ def test_normalize__as_in_r(backend: Any, golden: Path, matrix: str) -> None:
             with pytest.raises(NormalizationError, match=ours):
                 size_factors(backend, counts, blocks, options_of(call["params"]), names)
             continue
-        options = options_of(call["params"])
-        got = size_factors(backend, counts, blocks, options, names)
+        got = size_factors(backend, counts, blocks, options := options_of(call["params"]), names)
         values = reference.apply(counts, blocks, got.factors, options)
         np.testing.assert_allclose(values, arrays[call["id"]], rtol=1e-12, err_msg=call["id"])
         for note, ours in zip(got.notes, told(call["warnings"]), strict=True):
@@ -153,16 +146,12 @@ def test_density__as_in_r(golden: Path) -> None:
         assert density.mode_of_sorted(x) == pytest.approx(summary["x of the maximum"], rel=1e-13)
 
 
-def test_quantile__as_in_r(golden: Path) -> None:
+def test_quantile__and_mode_as_in_r(golden: Path) -> None:
     _, arrays = stored(golden / "cnv" / "r_primitives")
     for k, expected in enumerate(arrays["quantile"]):
         x = arrays["x"][arrays["x_offset"][k] : arrays["x_offset"][k + 1]]
         got = [Spectrum.of(x).quantile(share) for share in arrays["quantile_probs"]]
         np.testing.assert_allclose(got, expected, rtol=1e-14)
-
-
-def test_mode__as_in_r(golden: Path) -> None:
-    _, arrays = stored(golden / "cnv" / "r_primitives")
     x = arrays["mode_x"]
     for part, expected in zip((x, x[:60], x[60:100], x[100:]), arrays["mode"], strict=True):
         assert Spectrum.of(part).mode() == reference.mode_of(part) == expected
@@ -180,19 +169,15 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("options", KINDS, ids=str)
 @pytest.mark.parametrize("whole", [True, False])
-def test_size_factors__are_those_of_the_reference(
-    backend: Any, options: Normalization, whole: bool
-) -> None:
+def test_size_factors__are_the_plain_ones(fast: Any, options: Normalization, whole: bool) -> None:
     rng = np.random.default_rng(5)
-    counts = (
-        cohort(rng, 900, 8) if whole else cohort(rng, 900, 8) * rng.choice([0.3, 1.1], (900, 1))
-    )
+    counts = cohort(rng, 900, 8)
+    counts = counts if whole else counts * rng.choice([0.3, 1.1], (900, 1))
     blocks = [slice(0, 500), slice(500, 501), slice(501, 900)]
     expected = reference.size_factors(counts, blocks, options)
-    got = size_factors(backend, counts, blocks, options)
+    got = size_factors(fast, counts, blocks, options)
     assert got.notes == expected.notes
     assert got.notes
     np.testing.assert_allclose(got.factors, expected.factors, rtol=1e-12)
@@ -205,65 +190,54 @@ def any_counts(rng: np.random.Generator, regions: int, samples: int, whole: bool
     return counts if whole else counts * np.exp(rng.choice([-5, 0.3, rng.normal()], (regions, 1)))
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("options", KINDS, ids=str)
 @pytest.mark.parametrize("whole", [True, False])
 def test_cuda__has_the_bits_of_the_cpu(
-    backend: Any, options: Normalization, whole: bool, monkeypatch: pytest.MonkeyPatch
+    cuda: Any, options: Normalization, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Compare counts on the host and on the device."""
-    for module in (backend, cpu):
+    for module in (cuda, cpu):
         monkeypatch.setattr(module, "STRETCH", 64)
     counts = any_counts(np.random.default_rng([15, whole]), 3000, 8, whole)
     blocks = [slice(0, 1900), slice(1900, 1901), slice(1901, 2600), slice(2600, 3000)]
     expected = cpu.size_factors(counts, blocks, options)
-    for got in (
-        backend.size_factors(counts, blocks, options),
-        size_factors(backend, counts, blocks, options),
-    ):
-        np.testing.assert_array_equal(got.factors, expected.factors)
+    for find in (cuda.size_factors, partial(size_factors, cuda)):
+        np.testing.assert_array_equal(find(counts, blocks, options).factors, expected.factors)
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("samples", [2, 3, 100, 300])
 def test_cuda__has_the_bits_of_the_cpu_for_few_and_many_samples(
-    backend: Any, samples: int, monkeypatch: pytest.MonkeyPatch
+    cuda: Any, samples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (backend, cpu):
+    for module in (cuda, cpu):
         monkeypatch.setattr(module, "STRETCH", 50)
     for seed in range(3):
         counts = any_counts(np.random.default_rng([16, samples, seed]), 170, samples, whole=False)
         for options in (Normalization(), Normalization("mean", "mean")):
-            got = size_factors(backend, counts, [slice(0, 170)], options).factors
+            got = size_factors(cuda, counts, [slice(0, 170)], options).factors
             expected = cpu.size_factors(counts, [slice(0, 170)], options, threads=2).factors
             np.testing.assert_array_equal(got, expected)
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("seed", range(4))
-def test_cuda__has_the_bits_of_the_cpu_in_what_a_dispersion_is_made_of(
-    backend: Any, seed: int
-) -> None:
+def test_cuda__has_the_bits_of_the_cpu_in_parts_of_a_dispersion(cuda: Any, seed: int) -> None:
     """Compare its parts, as of the dispersion itself few bits are left."""
     rng = np.random.default_rng([18, seed])
     counts, factors = any_counts(rng, 3000, 9, whole=seed % 2 == 0), rng.uniform(0.5, 2, 9)
     used = (counts >= 1).any(axis=1)
-    there = backend.ChromosomeStatistics(backend.cupy.asarray(counts), range(9))
+    there = cuda.ChromosomeStatistics(cuda.cupy.asarray(counts), range(9))
     expected = cpu._ratios(counts[used], factors)
     np.testing.assert_array_equal(there.ratios(factors).get()[used], expected)
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
-def test_cuda__reads_no_counts_of_another_type(backend: Any) -> None:
-    counts = backend.cupy.asarray(np.ones((3, 2), np.int64))
+def test_cuda__reads_no_counts_of_another_type(cuda: Any) -> None:
+    counts = cuda.cupy.asarray(np.ones((3, 2), np.int64))
     with pytest.raises(TypeError, match="must be int32 or float64"):
-        backend.size_factors(counts, [slice(0, 3)], Normalization())
+        cuda.size_factors(counts, [slice(0, 3)], Normalization())
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_size_factors__do_not_depend_on_threads(
-    whole: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_size_factors__of_many_threads(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "LEAST_SPAN", 10)
     counts = cohort(np.random.default_rng(8), 9000, 5).astype(np.int32 if whole else np.float64)
     counts = counts if whole else counts / 3
@@ -277,23 +251,15 @@ def test_size_factors__know_of_reads_elsewhere() -> None:
     """Chromosomes one by one, with the totals of all, as all at once."""
     counts = cohort(np.random.default_rng(9), 300, 5)
     counts[100:200, 3] = 0
-    blocks, options = (
-        [slice(0, 100), slice(100, 200), slice(200, 300)],
-        Normalization("mean", "mode"),
-    )
+    blocks = [slice(0, 100), slice(100, 200), slice(200, 300)]
+    options, totals = Normalization("mean", "mode"), counts.sum(axis=0, dtype=float)
     together = cpu.size_factors(counts, blocks, options)
     assert any("a sample has no reads" in note for note in together.notes)
     for block, row in zip(blocks, together.factors, strict=True):
-        one = cpu.size_factors(
-            counts[block], [slice(0, 100)], options, totals=counts.sum(axis=0, dtype=float)
-        )
+        one = cpu.size_factors(counts[block], [slice(0, 100)], options, totals=totals)
         np.testing.assert_array_equal(one.factors[0], row)
 
 
-# ---- bad input ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("device", ["reference", *DEVICES])
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
 def test_size_factors__impossible_counts_are_refused(backend: Any, value: float) -> None:
     counts = np.full((50, 3), 7.0)
@@ -302,7 +268,6 @@ def test_size_factors__impossible_counts_are_refused(backend: Any, value: float)
         size_factors(backend, counts, [slice(0, 50)], Normalization())
 
 
-@pytest.mark.parametrize("device", ["reference", *DEVICES])
 def test_size_factors__need_reads_of_every_sample_and_two_samples(backend: Any) -> None:
     counts = np.full((50, 3), 7, np.int32)
     counts[:, 2] = 0
@@ -312,7 +277,6 @@ def test_size_factors__need_reads_of_every_sample_and_two_samples(backend: Any) 
         size_factors(backend, counts[:, :1].copy(), [slice(0, 50)], Normalization())
 
 
-@pytest.mark.parametrize("device", ["reference", *DEVICES])
 @pytest.mark.parametrize("count", [2.0**33, 2.0**40 - 1])
 def test_size_factors__a_count_that_makes_a_variance_beyond_all_grids_is_refused(
     backend: Any, count: float
@@ -331,16 +295,13 @@ def test_error__tells_the_sample_by_its_name_and_survives_pickling() -> None:
     assert str(NormalizationError("no counts")) == "no counts"
 
 
-@pytest.mark.parametrize(
-    ("bad", "text"),
-    [
-        ({"norm_type": "min"}, "norm type 'min': must be one of poisson, mean"),
-        ({"size_factor": "sum"}, "size factor 'sum'"),
-        ({"norm_quantile": 2}, "norm quantile 2: must be between 0 and 1"),
-        ({"size_factor_quantile": -0.1}, "size factor quantile -0.1"),
-        ({"ploidy": (2, 2, -1)}, "ploidies must be whole numbers, 0 or more"),
-    ],
-)
+@pytest.mark.parametrize(("bad", "text"), [
+    ({"norm_type": "min"}, "norm type 'min': must be one of poisson, mean"),
+    ({"size_factor": "sum"}, "size factor 'sum'"),
+    ({"norm_quantile": 2}, "norm quantile 2: must be between 0 and 1"),
+    ({"size_factor_quantile": -0.1}, "size factor quantile -0.1"),
+    ({"ploidy": (2, 2, -1)}, "ploidies must be whole numbers, 0 or more"),
+])  # fmt: skip
 def test_options__out_of_range_are_refused(bad: dict[str, Any], text: str) -> None:
     with pytest.raises(NormalizationError, match=text):
         Normalization(**bad)

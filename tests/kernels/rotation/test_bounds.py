@@ -11,15 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import rotation_cases as cases
 from support.backends import DEVICES, backend_of
 from support.examples import examples
-from support.rotation_cases import (
-    hair_splitting_case,
-    plain_ligands,
-    random_field,
-    random_ligands,
-    random_search,
-)
 
 from multigpu.kernels.rotation import reference
 from multigpu.kernels.rotation.bounds import (
@@ -86,18 +80,19 @@ def bounds_of(field: Field, ligand: Ligands, search: PoseSearch) -> Bounds:
 
 
 def single(device: str, field: Field, ligands: Ligands, search: PoseSearch) -> Any:
-    """The scores of all poses of the one ligand in single precision."""
-    cuda = backend_of("rotation", device)
-    span = range(search.stop)
+    """The scores of all poses of the one ligand in single precision, and its threshold."""
+    cuda, span = backend_of("rotation", device), range(search.stop)
     with cuda.cupy.cuda.Stream():
         scores = cuda.Scores(cuda.PoseSearcher(field, search), ligands, span, len(span))
         scores.score(span)
-        return scores.held.get()
+        found = scores.held.get()
+        scores.settle()
+        return found, scores.thresholds.get()
 
 
 def assert_within_bounds(device: str, field: Field, ligands: Ligands, search: PoseSearch) -> None:
     """The error of every pose that counts as decided; those that repeat others are -inf."""
-    found = single(device, field, ligands, search)
+    found, _ = single(device, field, ligands, search)
     exact = reference.scores(field, ligands, 0, search, np.arange(search.stop))
     bounds, decided = bounds_of(field, ligands, search), np.isfinite(found)
     shortfall = bounds.top - np.minimum(found, exact)[decided]
@@ -109,24 +104,19 @@ def assert_within_bounds(device: str, field: Field, ligands: Ligands, search: Po
 
 
 @examples(40)
-@given(
-    st.integers(0, 2**32 - 1),
-    st.sampled_from(["linear", "nearest"]),
-    st.sampled_from(["clamp", "zero", "penalty"]),
-    st.sampled_from(["flat", "steep", "hair-splitting"]),
-)
+@given(cases.SEEDS, *cases.RULES, st.sampled_from(["flat", "steep", "hair-splitting"]))
 def test_error__of_every_decided_pose_is_within_the_bound(
     device: str, seed: int, interpolation: str, outside: str, kind: str
 ) -> None:
     """Also where single precision cannot tell."""
     rng = np.random.default_rng(seed)
     if kind == "hair-splitting":
-        case = hair_splitting_case(rng, interpolation, outside)
+        case = cases.hair_splitting_case(rng, interpolation, outside)
         assert_within_bounds(device, case.field, case.ligands, case.search)
         return
-    field = random_field(rng, 2, interpolation, outside, steep=kind == "steep")
-    ligands = random_ligands(rng, [int(rng.integers(1, 60))], 2, 2)
-    search = random_search(rng, listed=True, shifts=False)
+    field = cases.random_field(rng, 2, interpolation, outside, steep=kind == "steep")
+    ligands = cases.random_ligands(rng, [int(rng.integers(1, 60))], 2, 2)
+    search = cases.random_search(rng, listed=True, shifts=False)
     assert_within_bounds(device, field, ligands, search)
 
 
@@ -135,17 +125,12 @@ def test_threshold__leaves_few_poses_to_double_precision(device: str, steep: boo
     rng = np.random.default_rng(1)
     counts = []
     for _ in range(10):
-        field = random_field(rng, steep=steep)
-        ligands = random_ligands(rng, [30])
+        field = cases.random_field(rng, steep=steep)
+        ligands = cases.random_ligands(rng, [30])
         search = PoseSearch(EulerRotations(20))
-        found = single(device, field, ligands, search)
+        found, thresholds = single(device, field, ligands, search)
         threshold = bounds_of(field, ligands, search).threshold(found[np.isfinite(found)].max())
-        cuda, span = backend_of("rotation", device), range(search.stop)
-        with cuda.cupy.cuda.Stream():
-            scores = cuda.Scores(cuda.PoseSearcher(field, search), ligands, span, len(span))
-            scores.score(span)
-            scores.settle()
-            np.testing.assert_allclose(scores.thresholds.get(), threshold, rtol=2**-22)
+        np.testing.assert_allclose(thresholds, threshold, rtol=2**-22)
         counts.append(int((found >= threshold).sum()))
     assert min(counts) >= 1
     assert np.median(counts) <= (30 if steep else 2)
@@ -159,47 +144,36 @@ def test_error__of_the_penalty_is_within_the_bound(device: str, interpolation: A
     rng = np.random.default_rng(3)
     center = (0.7 * 2000.123, 0.31, 0.37)
     for _ in range(20):
-        ligands = plain_ligands([rng.normal(0, 2, (2, 3))])
+        ligands = cases.plain_ligands([rng.normal(0, 2, (2, 3))])
         assert_within_bounds(device, field, ligands, PoseSearch(EulerRotations(30), center=center))
 
-
-# ---- what a GPU finds is that of the proof, but for the last digits ---------------------------
 
 FIELDS = list(product(["linear", "nearest"], ["clamp", "zero", "penalty"], [False, True]))
 # Of a cell, places may then be off by next to nothing, 0.03, 0.4, 0.8 and more than 100.
 CENTERS = [None, *((far, 0.0, 0.0) for far in (2e4, 3e5, 6e5, 1e8))]
 
 
-@pytest.fixture
-def cuda(device: str) -> Any:
-    """The module `multigpu.kernels.rotation.cuda`, on a real GPU or an emulated one."""
-    return backend_of("rotation", device)
-
-
 def odd_ligands(rng: np.random.Generator, sizes: list[int], channels: int, terms: int) -> Ligands:
     """Weights of 0, of any size, and usual ones; the last ligand scores nothing at all."""
-    plain = random_ligands(rng, sizes, channels, terms)
+    plain = cases.random_ligands(rng, sizes, channels, terms)
     kind = rng.integers(0, 3, plain.weights.shape)
     kind[plain.offsets[-2] :] = 0
     weights = np.choose(kind, [0, 10 ** rng.uniform(-15, 3, kind.shape), plain.weights])
     return Ligands(plain.positions, plain.offsets, plain.channels, weights)
 
 
-def bounds_of_each(field: Field, ligands: Ligands, search: PoseSearch) -> list[Bounds]:
-    return [bounds_of(field, ligands[i : i + 1], search) for i in range(len(ligands))]
-
-
 @pytest.mark.parametrize("center", CENTERS)
 @pytest.mark.parametrize(("interpolation", "outside", "steep"), FIELDS)
 def test_errors__are_those_of_the_proof(
-    cuda: Any, interpolation: str, outside: str, steep: bool, center: Any
+    device: str, interpolation: str, outside: str, steep: bool, center: Any
 ) -> None:
+    cuda = backend_of("rotation", device)
     rng = np.random.default_rng([steep, CENTERS.index(center)])
     terms = int(rng.integers(1, 4))
-    field = random_field(rng, 3, interpolation, outside, steep)
+    field = cases.random_field(rng, 3, interpolation, outside, steep)
     ligands = odd_ligands(rng, [1, 40, 7, 12, 3], 3, terms)
     search = PoseSearch(EulerRotations(90), center=center)
-    bounds = bounds_of_each(field, ligands, search)
+    bounds = [bounds_of(field, ligands[i : i + 1], search) for i in range(len(ligands))]
     with cuda.cupy.cuda.Stream():
         scores = cuda.Scores(cuda.PoseSearcher(field, search), ligands, range(1), 1)
         errors, tops = scores.errors.get(), scores.tops.get()

@@ -4,13 +4,13 @@ This checks the logic, in any order of lanes, warps and blocks; `emulation/cuda_
 what it cannot check.
 """
 
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from emulation import emulated
 from emulation.device import Gpu
+from support.backends import machine_of
 from support.rotation_cases import ORIGIN, SPACING, assert_right, random_field, random_ligands
 
 from multigpu.kernels.rotation import memory
@@ -19,20 +19,7 @@ from multigpu.kernels.rotation.types import Poses, PoseSearch, split
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 
-VARIANTS = list(product(["linear", "nearest"], ["clamp", "zero", "penalty"], [False, True]))
-
-
-@pytest.fixture(scope="session")
-def machine() -> tuple[Gpu, Any]:
-    return emulated.load("rotation")
-
-
-@pytest.fixture
-def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module `multigpu.kernels.rotation.cuda`, whose blocks settle few scores each."""
-    monkeypatch.setattr(machine[1], "SHARE", 64)
-    monkeypatch.setattr(machine[1], "PACK_BLOCKS", 3)
-    return machine[1]
+machine = machine_of("rotation")
 
 
 def test_search__of_more_atoms_than_are_in_shared_memory(cuda: Any) -> None:
@@ -45,9 +32,8 @@ def test_search__of_more_atoms_than_are_in_shared_memory(cuda: Any) -> None:
 @pytest.mark.parametrize("precision", [22.5, 25, 50, 54, 67.5, 90, 120, 135, 180, 270, 360])
 def test_search__in_tiles_that_do_not_fit_the_angles(cuda: Any, precision: float) -> None:
     rng = np.random.default_rng(2)
-    assert_right(
-        cuda, random_field(rng), random_ligands(rng, [9]), PoseSearch(EulerRotations(precision))
-    )
+    given = (random_field(rng), random_ligands(rng, [9]), PoseSearch(EulerRotations(precision)))
+    assert_right(cuda, *given)
 
 
 @pytest.mark.parametrize("part", [range(5, 7), range(144, 288), range(100, 400), range(6, 6)])
@@ -89,9 +75,8 @@ def test_scores__wait_for_nothing_but_the_winners_of_a_round(cuda: Any, gpu: Gpu
     rng = np.random.default_rng(14)
     ligands, search = random_ligands(rng, [4, 7]), PoseSearch(EulerRotations(45))
     with cuda.cupy.cuda.Stream():
-        scores = cuda.Scores(
-            cuda.PoseSearcher(random_field(rng), search), ligands, range(search.stop), 100
-        )
+        searcher = cuda.PoseSearcher(random_field(rng), search)
+        scores = cuda.Scores(searcher, ligands, range(search.stop), 100)
         gpu.launched.clear()
         scores.begin()
         for part in split(range(search.stop), 100):
@@ -105,9 +90,7 @@ def test_scores__wait_for_nothing_but_the_winners_of_a_round(cuda: Any, gpu: Gpu
 
 @pytest.mark.parametrize("shape", [(2, 2, 2), (2, 3, 300), (40, 2, 2)])
 @pytest.mark.parametrize("interpolation", ["linear", "nearest"])
-def test_search__in_grids_of_odd_shapes(
-    cuda: Any, interpolation: str, shape: tuple[int, int, int]
-) -> None:
+def test_search__in_odd_grids(cuda: Any, interpolation: str, shape: tuple[int, int, int]) -> None:
     rng = np.random.default_rng(11)
     field = random_field(rng, 2, interpolation, shape=shape)
     middle = tuple((ORIGIN + SPACING * (np.array(shape) - 1) / 2).tolist())

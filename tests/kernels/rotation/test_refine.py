@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.backends import DEVICES, backend_of
 from support.examples import examples
-from support.rotation_cases import golden_case, random_field, random_ligands
+from support.rotation_cases import RULES, golden_case, plain_ligands, random_field, random_ligands
 
 from multigpu.kernels.rotation.reference import scores_at
 from multigpu.kernels.rotation.refine import reference
 from multigpu.kernels.rotation.rotations import near_uniform
 from multigpu.kernels.rotation.types import Field, Ligands, Placements
 
-SEEDS = st.integers(0, 2**32 - 1)
 FARTHEST, WIDEST, LEAST = 0.02, math.radians(0.2), 0.01  # Å, radian, score
 
 
@@ -77,12 +76,7 @@ def assert_same(found: Placements, expected: Placements) -> None:
 
 @pytest.mark.parametrize("backend", DEVICES)
 @examples(8)
-@given(
-    SEEDS,
-    st.sampled_from(["linear", "nearest"]),
-    st.sampled_from(["clamp", "zero", "penalty"]),
-    st.booleans(),
-)
+@given(st.integers(0, 2**32 - 1), *RULES, st.booleans())
 def test_backends__agree_to_the_last_bit(
     backend: str, seed: int, interpolation: str, outside: str, steep: bool
 ) -> None:
@@ -127,13 +121,9 @@ def test_refined__follows_a_narrow_ridge(axis: int) -> None:
     along, *across = np.roll(np.indices((21, 21, 21)) - 10.0, axis, axis=0)
     values = along - 1000 * (np.abs(across[0]) + np.abs(across[1]))
     values = np.ascontiguousarray(values[None], np.float32)
-    field = Field(values, np.full(3, -10.0), np.ones(3))
-    bodies = Ligands(
-        np.zeros((1, 3)), np.array([0, 1]), np.zeros((1, 1), np.int32), np.ones((1, 1))
-    )
+    field, bodies = Field(values, np.full(3, -10.0), np.ones(3)), plain_ligands([np.zeros((1, 3))])
     found = random_placements(np.random.default_rng(3), field, bodies, 4, spread=3)
-    refined = refiner("cpu", field).refine(bodies, found)
-    assert refined.score.min() > 9.98
+    assert refiner("cpu", field).refine(bodies, found).score.min() > 9.98
 
 
 @pytest.mark.parametrize("backend", DEVICES)

@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
-from multigpu.kernels.rotation.rotations import (
-    EulerRotations,
-    ListedRotations,
-    Shifts,
-    cos_sin,
-    covering_radius,
-    near_uniform,
-    quaternions,
-)
+from multigpu.kernels.rotation import rotations as rotation
+from multigpu.kernels.rotation.rotations import EulerRotations, ListedRotations, Shifts, cos_sin
 
 
 @pytest.mark.parametrize(
@@ -30,19 +23,16 @@ def test_euler__has_as_many_steps_as_fit(precision: float, n: int) -> None:
     assert (n - 1) * Fraction(str(precision)) < 360 <= n * Fraction(str(precision))
 
 
-@pytest.mark.parametrize(
-    "precision",
-    [
-        *(*range(13, 361, 7), 13.5, 16.875, 359.5, 1000, 360, 180, 120, 100, 60, 50, 45, 36, 30),
-        *(22.5, 24, 270, 135, 67.5, 54, 33.75, 27),  # 270° is a multiple of p, 90° is none
-    ],
-)
+@pytest.mark.parametrize("precision", [
+    *(*range(13, 361, 7), 13.5, 16.875, 359.5, 1000, 360, 180, 120, 100, 60, 50, 45, 36, 30),
+    *(22.5, 24, 270, 135, 67.5, 54, 33.75, 27),  # 270° is a multiple of p, 90° is none
+])  # fmt: skip
 def test_euler__misses_no_rotation_and_tries_none_twice(precision: float) -> None:
-    """Rotations are quaternions q and -q, the nearest of which are looked for."""
+    """Rotations are rotation.quaternions q and -q, the nearest of which are looked for."""
     rotations = EulerRotations(precision)
     indices = np.arange(rotations.count)
     tried = rotations.is_first(indices)
-    found = quaternions(rotations.matrices(indices))
+    found = rotation.quaternions(rotations.matrices(indices))
     tree = cKDTree(np.concatenate([found[tried], -found[tried]]))
     distance, nearest = tree.query(found)
     assert distance.max() < 1e-7
@@ -54,9 +44,8 @@ def test_euler__misses_no_rotation_and_tries_none_twice(precision: float) -> Non
 
 
 def test_euler__skips_nearly_half_where_the_precision_divides_180() -> None:
-    assert EulerRotations(1).stop == 360**3 // 2
-    assert EulerRotations(25).stop == 15**3
-    assert EulerRotations(72).stop == 5**3
+    stops = {1: 360**3 // 2, 25: 15**3, 72: 5**3}
+    assert {precision: EulerRotations(precision).stop for precision in stops} == stops
 
 
 def test_euler__matrix_is_the_product_of_three_turns() -> None:
@@ -70,16 +59,11 @@ def test_euler__matrix_is_the_product_of_three_turns() -> None:
 
 
 @given(st.fractions(0, 720))
-def test_cosine_and_sine__are_those_of_the_angle(degrees: Fraction) -> None:
+def test_cosine_and_sine__are_those_of_the_angle_and_exact_at_right_ones(degrees: Fraction) -> None:
     angle = math.radians(degrees)
     assert cos_sin(degrees) == pytest.approx((math.cos(angle), math.sin(angle)), abs=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("degrees", "exact"), [(0, (1, 0)), (90, (0, 1)), (180, (-1, 0)), (270, (0, -1)), (360, (1, 0))]
-)
-def test_cosine_and_sine__are_exact_at_right_angles(degrees: int, exact: tuple[int, int]) -> None:
-    assert cos_sin(Fraction(degrees)) == exact
+    right = [cos_sin(Fraction(90 * turns)) for turns in range(5)]
+    assert right == [(1, 0), (0, 1), (-1, 0), (0, -1), (1, 0)]
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -90,7 +74,7 @@ def test_quaternions__and_matrices_are_each_other_s_inverse(seed: int) -> None:
     listed = ListedRotations(given_ones)
     matrices = listed.matrices(np.arange(20))
     np.testing.assert_allclose(matrices @ matrices.transpose(0, 2, 1), [np.eye(3)] * 20, atol=1e-14)
-    again = quaternions(matrices)
+    again = rotation.quaternions(matrices)
     assert (again[:, 0] >= 0).all()
     same = np.abs((again * listed.quaternions).sum(axis=1))
     np.testing.assert_allclose(same, 1, atol=1e-14)
@@ -104,23 +88,23 @@ def test_quaternion__turns_as_it_should() -> None:
 
 def test_covering_radius__of_one_rotation_and_of_the_cube() -> None:
     one = ListedRotations(np.array([[1.0, 0, 0, 0]]))
-    assert covering_radius(one) == pytest.approx(180, abs=0.1)
+    assert rotation.covering_radius(one) == pytest.approx(180, abs=0.1)
     turns = EulerRotations(90)
-    cube = ListedRotations(quaternions(turns.matrices(np.arange(turns.count))))
+    cube = ListedRotations(rotation.quaternions(turns.matrices(np.arange(turns.count))))
     # A rotation about (1, 1, 0) by an angle t: cos t = (2 √2 - 1) / 4.
     exact = math.degrees(math.acos((2 * math.sqrt(2) - 1) / 4))
-    assert exact - 0.1 < covering_radius(cube) <= exact + 1e-3
-    assert covering_radius(near_uniform(10_000)) == pytest.approx(10.22, abs=0.02)
+    assert exact - 0.1 < rotation.covering_radius(cube) <= exact + 1e-3
+    assert rotation.covering_radius(rotation.near_uniform(10_000)) == pytest.approx(10.22, abs=0.02)
 
 
 @pytest.mark.parametrize("n", [100, 1000])
 def test_near_uniform__leaves_smaller_gaps_than_angles_do(n: int) -> None:
-    rotations = near_uniform(n)
+    rotations = rotation.near_uniform(n)
     assert rotations.count == n
-    assert covering_radius(rotations) < 245 * n ** (-1 / 3)
+    assert rotation.covering_radius(rotations) < 245 * n ** (-1 / 3)
     rng = np.random.default_rng(n)
     random = ListedRotations(rng.normal(size=(n, 4)))
-    assert covering_radius(rotations) < 0.8 * covering_radius(random)
+    assert rotation.covering_radius(rotations) < 0.8 * rotation.covering_radius(random)
 
 
 @pytest.mark.parametrize(
@@ -138,8 +122,6 @@ def test_shifts__fill_a_cube(radius: float, step: float, side: int) -> None:
 
 def test_shifts__fill_a_box() -> None:
     shifts = Shifts((1, 0, 0.5), 0.5)
-    assert (shifts.sides, shifts.count) == ((5, 1, 3), 15)
     vectors = shifts.vectors(np.arange(15))
-    assert vectors[0].tolist() == [-1, 0, -0.5]
-    assert vectors[4].tolist() == [-0.5, 0, 0]
-    assert len(np.unique(vectors, axis=0)) == 15
+    assert (shifts.sides, shifts.count, len({*map(tuple, vectors)})) == ((5, 1, 3), 15, 15)
+    assert vectors[[0, 4]].tolist() == [[-1, 0, -0.5], [-0.5, 0, 0]]

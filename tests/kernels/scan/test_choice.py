@@ -34,9 +34,7 @@ def columns_of(places: list[Place]) -> Places:
 
 @pytest.mark.parametrize("wanted", ["all", "first", "best", "sites"])
 @given(places=places_with(st.integers(-2, 2)), is_suffix=st.booleans())
-def test_chosen_places__are_those_of_the_documents(
-    wanted: Any, places: list[Place], is_suffix: bool
-) -> None:
+def test_chosen_places__as_documented(wanted: Any, places: list[Place], is_suffix: bool) -> None:
     if places:
         numbers = choose(wanted, columns_of(places), exact_suffix=is_suffix)
         assert [places[i] for i in numbers] == chosen(wanted, sorted(places), is_suffix)
@@ -44,13 +42,9 @@ def test_chosen_places__are_those_of_the_documents(
 
 @pytest.mark.parametrize("wanted", ["all", "first", "best"])
 @given(places=places_with(st.just(0)))
-def test_choice__does_not_compare_errors_of_the_first_where_no_bulges_are_asked_for(
-    wanted: Any, places: list[Place]
-) -> None:
+def test_choice__of_the_first_does_not_compare_errors(wanted: Any, places: list[Place]) -> None:
     if places:
-        same = [
-            place._replace(mismatches=place.mismatches * (wanted == "best")) for place in places
-        ]
+        same = [each._replace(mismatches=each.mismatches * (wanted == "best")) for each in places]
         columns = columns_of(places)._replace(bulge=None)
         numbers = choose(wanted, columns)
         assert [same[i] for i in numbers] == chosen(wanted, sorted(same), exact_suffix=True)

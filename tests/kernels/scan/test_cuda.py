@@ -4,7 +4,7 @@ This checks the logic, in any order of lanes, warps and blocks; `emulation/cuda_
 what it cannot check.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,10 +45,18 @@ def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) ->
     return machine[1]
 
 
+Use = Callable[..., None]
+
+
+@pytest.fixture
+def use_plan(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> Use:
+    """Sets k, stride and blanks of the seeds."""
+    return lambda *plan: monkeypatch.setattr(cuda, "plan_seeds", lambda *_: SeedPlan(*plan))
+
+
 def cut(letters: Letters, lengths: Sequence[int]) -> Chunk:
     """Return as many of the letters as there are in records of these lengths."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = np.cumsum([0, *lengths], dtype=np.int64)
     return Chunk(np.ascontiguousarray(letters[: offsets[-1]]), offsets)
 
 
@@ -109,15 +117,11 @@ def random_case(
     return chunk, Patterns.of(signatures, both_strands)
 
 
-def random_plan(stride: int, rng: np.random.Generator) -> SeedPlan:
+def random_plan(stride: int, rng: np.random.Generator) -> tuple[int, int, int]:
     while True:
         k, blanks = int(rng.choice(WINDOWS)), int(rng.integers(MOST_BLANKS + 1))
         if blanks <= k and choices(k, blanks) <= 300:
-            return SeedPlan(k, stride, blanks)
-
-
-def use_plan(monkeypatch: pytest.MonkeyPatch, cuda: Any, plan: SeedPlan) -> None:
-    monkeypatch.setattr(cuda, "plan_seeds", lambda *_: plan)
+            return k, stride, blanks
 
 
 def check(cuda: Any, chunk: Chunk, patterns: Patterns, rules: ScanRules) -> Hits:
@@ -127,23 +131,19 @@ def check(cuda: Any, chunk: Chunk, patterns: Patterns, rules: ScanRules) -> Hits
     return found
 
 
-@pytest.mark.parametrize(
-    ("share_of_n", "stride", "strict"),
-    [
-        *(pytest.param(share, stride, False, marks=[pytest.mark.slow] * (i % 2))
-          for share in SHARES_OF_N for i, stride in enumerate(STRIDES)),
-        *((share, stride, True) for share in (0.0, 0.1, 1.0) for stride in (2, 8)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("share_of_n", "stride", "strict"), [
+    *(pytest.param(share, stride, False, marks=[pytest.mark.slow] * (i % 2))
+      for share in SHARES_OF_N for i, stride in enumerate(STRIDES)),
+    *((share, stride, True) for share in (0.0, 0.1, 1.0) for stride in (2, 8)),
+])  # fmt: skip
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 def test_scan__equals_the_reference(
-    cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float,
-    stride: int, strict: bool,
-) -> None:  # fmt: skip
+    cuda: Any, gpu: Gpu, use_plan: Use, first: bool, share_of_n: float, stride: int, strict: bool
+) -> None:
     """With every second stride, and with the others where there is time."""
     gpu.seed = stride
     rng = np.random.default_rng([stride, int(100 * share_of_n), first])
-    use_plan(monkeypatch, cuda, random_plan(stride, rng))
+    use_plan(*random_plan(stride, rng))
     chunk, patterns = random_case(share_of_n, bool(rng.integers(2)), rng)
     check(cuda, chunk, patterns, ScanRules(first=first, strict=strict))
     assert not (strict and "direct" in gpu.launched)
@@ -151,12 +151,10 @@ def test_scan__equals_the_reference(
 
 @pytest.mark.parametrize("share_of_n", [0.02, 0.1, 0.3, 0.9, 0.97, 0.995])
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
-def test_scan__long_signatures(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch, first: bool, share_of_n: float
-) -> None:
+def test_scan__long(cuda: Any, use_plan: Use, first: bool, share_of_n: float) -> None:
     """Tiles are crowded with N before signatures begin, or after; of some little is known."""
     rng = np.random.default_rng([7, int(100 * share_of_n), first])
-    use_plan(monkeypatch, cuda, SeedPlan(8, 4, 0 if share_of_n < 0.1 else 1))
+    use_plan(8, 4, 0 if share_of_n < 0.1 else 1)
     clean = rng.choice(array("ACGT"), 9000)
     signatures = []
     for length in LONG:
@@ -174,11 +172,9 @@ def test_scan__long_signatures(
 
 
 @pytest.mark.parametrize("share_of_n", [0.05, 0.3, 0.9])
-def test_scan__records_in_which_all_is_found_early(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch, share_of_n: float
-) -> None:
+def test_scan__all_found_early(cuda: Any, use_plan: Use, share_of_n: float) -> None:
     rng = np.random.default_rng(int(100 * share_of_n))
-    use_plan(monkeypatch, cuda, SeedPlan(6, 2, 0))
+    use_plan(6, 2, 0)
     clean = rng.choice(array("ACGT"), 24000)
     chunk = cut(blurred(clean, share_of_n, rng), [9000, 50, 6000, 8950])
     chunk.letters[:150] = clean[:150]
@@ -189,14 +185,12 @@ def test_scan__records_in_which_all_is_found_early(
 
 
 @pytest.mark.parametrize("rest", ["ACGT", "N"])
-def test_scan__earlier_start_found_at_a_later_position(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch, rest: str
-) -> None:
+def test_scan__earlier_start_found_late(cuda: Any, use_plan: Use, rest: str) -> None:
     """All is found, with the greatest start below the position that tells a lower one.
 
     The signature's anchor is after its hundred N. Few N lead to `direct`, many to `sweep`.
     """
-    use_plan(monkeypatch, cuda, SeedPlan(6, 2, 1))
+    use_plan(6, 2, 1)
     letters = np.random.default_rng(9).choice(array("ACGT"), 3000)
     bases_of_it = array("ACGTTGCAGATCCTAGGCTA")
     letters[1034:1054] = letters[1074:1094] = bases_of_it
@@ -208,10 +202,8 @@ def test_scan__earlier_start_found_at_a_later_position(
 
 
 @pytest.mark.parametrize("count", [1, 2, 31, 32, 33, 64, 65])
-def test_scan__so_many_positions_for_direct(
-    cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, count: int
-) -> None:
-    use_plan(monkeypatch, cuda, SeedPlan(4, 1, 3))  # only NNNN is not in the index
+def test_scan__positions_direct(cuda: Any, gpu: Gpu, use_plan: Use, count: int) -> None:
+    use_plan(4, 1, 3)  # only NNNN is not in the index
     rng = np.random.default_rng(count)
     letters = rng.choice(array("ACGT"), 1000)
     letters[10 * count : 10 * count + 4] = array("ACGT")
@@ -225,23 +217,19 @@ def test_scan__so_many_positions_for_direct(
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 @pytest.mark.parametrize("lengths", [[], [0], [0, 0, 0], [1], [0, 1, 0], [31, 0], [32], [1023, 1]])
-def test_scan__next_to_nothing(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch, lengths: list[int], first: bool
-) -> None:
-    use_plan(monkeypatch, cuda, SeedPlan(4, 2, 1))
+def test_scan__little(cuda: Any, use_plan: Use, lengths: list[int], first: bool) -> None:
+    use_plan(4, 2, 1)
     chunk = cut(array("ACGTN" * 300), lengths)
-    patterns = Patterns.of(
-        [array("A"), array("GTNACG"), array("N" * 32), array("ACGTAACGTT")], True
-    )
+    patterns = Patterns.of([*map(array, ("A", "GTNACG", "N" * 32, "ACGTAACGTT"))], True)
     check(cuda, chunk, patterns, ScanRules(first=first))
 
 
 @pytest.mark.parametrize("most", [1 << 26, TABLE], ids=["grown", "split"])
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
 def test_scan__more_hits_than_there_is_room_for(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch, first: bool, most: int
+    cuda: Any, use_plan: Use, monkeypatch: pytest.MonkeyPatch, first: bool, most: int
 ) -> None:
-    use_plan(monkeypatch, cuda, SeedPlan(4, 4, 1))
+    use_plan(4, 4, 1)
     monkeypatch.setattr(cuda, "MOST_HITS", most)
     rng = np.random.default_rng(5)
     clean = rng.choice(array("ACGT"), 6000)
@@ -258,10 +246,10 @@ def test_scan__more_hits_than_there_is_room_for(
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["first", "all"])
-def test_scan__too_little_memory(
-    cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, first: bool
+def test_scan__no_memory(
+    cuda: Any, gpu: Gpu, use_plan: Use, monkeypatch: pytest.MonkeyPatch, first: bool
 ) -> None:
-    use_plan(monkeypatch, cuda, SeedPlan(4, 4, 1))
+    use_plan(4, 4, 1)
     monkeypatch.setattr(cuda, "EMPTY_TABLE", TABLE // 2)
     rng = np.random.default_rng(6)
     clean = rng.choice(array("ACGT"), 60_000)
@@ -277,9 +265,9 @@ def test_scan__too_little_memory(
 
 @pytest.mark.parametrize("why", ["memory", "bases"])
 def test_scan__first_illegal_letter_of_a_split_chunk(
-    cuda: Any, gpu: Gpu, monkeypatch: pytest.MonkeyPatch, why: str
+    cuda: Any, gpu: Gpu, use_plan: Use, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    use_plan(monkeypatch, cuda, SeedPlan(4, 1, 0))
+    use_plan(4, 1, 0)
     letters = np.resize(array("ACGT"), 60_000)
     letters[50_000] = ord("-")
     scanner = cuda.ExactScanner(Patterns.of([array("ACGTA")]), ScanRules())
@@ -293,19 +281,17 @@ def test_scan__first_illegal_letter_of_a_split_chunk(
     assert caught.value.position == 50_000
 
 
-def test_scan__masks_with_the_same_tag(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scan__masks_with_the_same_tag(cuda: Any, use_plan: Use) -> None:
     """Blanked at 2, 6, 13 and at 4, 5, 9, 14: keys of one tag, in one bucket of 4,096."""
-    use_plan(monkeypatch, cuda, SeedPlan(16, 1, 4))
+    use_plan(16, 1, 4)
     patterns = Patterns.of([array("CTTGTTATCGTCCAAA")])
-    got = cuda.ExactScanner(patterns, ScanRules(first=False)).scan(
-        cut(array("CTNGTTNTCGTCCNAA"), [16])
-    )
-    assert len(got) == 1
+    scanner = cuda.ExactScanner(patterns, ScanRules(first=False))
+    assert len(scanner.scan(cut(array("CTNGTTNTCGTCCNAA"), [16]))) == 1
 
 
-def test_scan__table_that_many_fill_at_once(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scan__table_that_many_fill_at_once(cuda: Any, use_plan: Use) -> None:
     """More than half of the table: threads that had seen room for one more go on to take it."""
-    use_plan(monkeypatch, cuda, SeedPlan(4, 1, 0))
+    use_plan(4, 1, 0)
     letters = np.random.default_rng(0).choice(array("ACGT"), 400 * 32)
     chunk = cut(letters, [32] * 400)
     patterns = Patterns.of([array(f"{a}{b}{c}A") for a in "ACGT" for b in "ACGT" for c in "ACGT"])
@@ -339,20 +325,17 @@ extern "C" __global__ void deserted(u32* out) { if (threadIdx.x < 32) __syncthre
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("part", r"part, block 0, thread \d+: lane \d+ is at .* in line 4, lane 0 at __any_sync"),
-        ("leave", r"leave, .* a lane has ended, lane \d+ waits at __ballot_sync in line 9"),
-        ("overrun", r"overrun, .* touches memory outside of its arrays at 0x"),
-        ("shift", "shift, .* undefined behaviour"),
-        ("endless", "endless, .* does not end: 1 seconds"),
-        ("apart", r"apart, .* thread 32 is at __syncthreads in line 16, thread 0 in line 15"),
-        ("deserted", "deserted, .* 1 warps wait at __syncthreads, the others have ended"),
-        ("twice", "takes 1 arguments, got 2"),
-        ("number", r"argument 0 is 8 bytes \(a pointer\), got 8"),
-    ],
-)
+@pytest.mark.parametrize(("name", "problem"), [
+    ("part", r"part, block 0, thread \d+: lane \d+ is at .* in line 4, lane 0 at __any_sync"),
+    ("leave", r"leave, .* a lane has ended, lane \d+ waits at __ballot_sync in line 9"),
+    ("overrun", r"overrun, .* touches memory outside of its arrays at 0x"),
+    ("shift", "shift, .* undefined behaviour"),
+    ("endless", "endless, .* does not end: 1 seconds"),
+    ("apart", r"apart, .* thread 32 is at __syncthreads in line 16, thread 0 in line 15"),
+    ("deserted", "deserted, .* 1 warps wait at __syncthreads, the others have ended"),
+    ("twice", "takes 1 arguments, got 2"),
+    ("number", r"argument 0 is 8 bytes \(a pointer\), got 8"),
+])  # fmt: skip
 def test_emulator__finds(machine: tuple[Gpu, Any], name: str, problem: str) -> None:
     cupy = machine[1].cupy
     module = cupy.RawModule(code=WRONG, options=("-DEMULATED_SECONDS=1",))

@@ -92,9 +92,10 @@ def test_hits__are_those_of_all_places(case: Case) -> None:
     hits = search.find(chunk, ends & overhang.start, ends & overhang.end)
     hits = hits.take(np.argsort(hits.errors, kind="stable"))
     hits = hits.chosen("all", patterns.strands, by_end=False)
-    columns = [each.tolist() for each in (hits.record, hits.pattern, hits.start, hits.end)]
+    *columns, errors_of = ([*each.tolist()] for each in (
+        hits.record, hits.pattern, hits.start, hits.end, hits.errors))  # fmt: skip
     places = list(zip(*columns, strict=True))
-    got = dict(zip(places, hits.errors.tolist(), strict=True))
+    got = dict(zip(places, errors_of, strict=True))
     assert len(got) == len(places)
     assert got == {place: errors for place, (errors, _) in expected.items()}
     layouts = Layouts(patterns.sets, patterns.offsets)

@@ -26,16 +26,7 @@ from support.scan_cases import (
 from support.scanned import starts
 
 from multigpu.kernels.bases import encode
-from multigpu.kernels.scan import (
-    BadBaseError,
-    Chunk,
-    Hits,
-    Patterns,
-    ScanRules,
-    cpu,
-    reference,
-    seeds,
-)
+from multigpu.kernels.scan import BadBaseError, Chunk, Hits, Patterns, ScanRules, reference, seeds
 from multigpu.kernels.scan.seeds import SeedPlan
 
 NATIVE = [DEVICES[0], DEVICES[2]]  # the emulated one is slow
@@ -45,9 +36,6 @@ ALL_RULES = [ScanRules(first, strict) for first in (True, False) for strict in (
 
 def scanner(device: str, patterns: Patterns, rules: ScanRules) -> Any:
     return backend_of("scan", device).ExactScanner(patterns, rules)
-
-
-# ---- fixed data -------------------------------------------------------------------------------
 
 
 def word_lengths() -> Case:
@@ -121,9 +109,6 @@ def expected_of(name: str, rules: ScanRules, both: bool) -> Hits:
     return all_hits(name, rules.strict, both).chosen(rules.wanted, 1 + both, by_end=False)
 
 
-# ---- the search -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("device", NATIVE)
 @examples(300)
 @given(case=cases(), rules=st.sampled_from(ALL_RULES), both=st.booleans())
@@ -140,9 +125,7 @@ def test_scan__finds_what_the_reference_finds_in_random_data(
 @pytest.mark.parametrize("both", [False, True], ids=["forward", "both strands"])
 @pytest.mark.parametrize("rules", ALL_RULES, ids=str)
 @pytest.mark.parametrize("name", FIXED)
-def test_scan__finds_what_the_reference_finds(
-    device: str, name: str, rules: ScanRules, both: bool
-) -> None:
+def test_scan__is_right_in_fixed_data(device: str, name: str, rules: ScanRules, both: bool) -> None:
     chunk, patterns = chunk_and_patterns(name, both)
     expected = expected_of(name, rules, both)
     assert len(expected) > 0
@@ -182,31 +165,17 @@ def test_scan__of_very_many_hits_gives_them_all(device: str, first: bool) -> Non
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("records", [[], [b""], [b"", b""], [b"ACG"], [b"", b"ACG", b""]], ids=str)
-def test_scan__of_records_shorter_than_the_signature_finds_nothing(
-    device: str, records: list[bytes]
+@pytest.mark.parametrize(("records", "signatures", "first", "expected"), [
+    *((records, ["NNNN"], True, []) for records in ([], [""], ["", ""], ["ACG"], ["", "ACG", ""])),
+    (["ACGTAC", "GTACG"], ["ACGT"], False, [(0, 0, 0)]),  # nothing across a border
+    (["TTACGTGGTTAACC"], ["ACGT", "AACC"], True, [(0, 0, 2), (0, 3, 6)]),  # forward on a tie
+])  # fmt: skip
+def test_scan__of_few_bases(
+    device: str, records: list[str], signatures: list[str], first: bool, expected: Any
 ) -> None:
-    chunk, patterns = chunk_of([array(r) for r in records]), Patterns.of([array("NNNN")])
-    assert_same(
-        scanner(device, patterns, ScanRules()).scan(chunk),
-        reference.scan(chunk_of([]), patterns, ScanRules()),
-    )
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_scan__finds_nothing_across_a_record_border(device: str) -> None:
-    patterns = Patterns.of([array("ACGT")])
-    found = scanner(device, patterns, ScanRules(first=False)).scan(
-        chunk_of([array("ACGTAC"), array("GTACG")])
-    )
-    assert rows(found) == [(0, 0, 0)]
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_scan__on_a_tie_of_the_strands_gives_the_forward_one(device: str) -> None:
-    patterns = Patterns.of([array("ACGT"), array("AACC")], both_strands=True)
-    found = scanner(device, patterns, ScanRules()).scan(chunk_of([array("TTACGTGGTTAACC")]))
-    assert rows(found) == [(0, 0, 2), (0, 3, 6)]
+    patterns = Patterns.of([*map(array, signatures)], both_strands=len(signatures) > 1)
+    found = scanner(device, patterns, ScanRules(first)).scan(chunk_of([*map(array, records)]))
+    assert rows(found) == expected
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -242,14 +211,12 @@ def test_cpu_scanner__chunks_with_many_ambiguous_bases_after_some_with_few() -> 
     rng = np.random.default_rng(0)
     signatures = [random_letters(rng, 60, 0.0) for _ in range(30)]
     patterns = Patterns.of(signatures)
-    searched = cpu.ExactScanner(patterns, ScanRules())
+    searched = scanner("cpu", patterns, ScanRules())
     for ambiguous in (0.0, 0.2, 0.0005, 0.02):
         chunk = chunk_of([planted(rng, 3000, signatures, ambiguous, 3) for _ in range(4)])
         assert_same(searched.scan(chunk), reference.scan(chunk, patterns, ScanRules()))
     assert searched.index(0.0005) is not searched.index(0.2)
 
-
-# ---- illegal letters --------------------------------------------------------------------------
 
 ILLEGAL = [value for value in range(256) if chr(value) not in LEGAL]
 
@@ -269,25 +236,14 @@ def test_scan__refuses_every_other_letter(device: str) -> None:
 def test_scan__tells_the_position_of_the_first_illegal_letter(device: str, position: int) -> None:
     letters = array("ACGTN" * 40)
     letters[position:] = ord("!")
-    search = scanner(device, Patterns.of([array("ACGT")]), ScanRules())
-    with pytest.raises(BadBaseError, match=rf"^{position}$") as caught:
-        search.scan(Chunk(letters, np.array([0, 60, 60, 200])))
-    assert caught.value.position == position
-
-
-def test_reference__tells_the_position_of_the_first_illegal_letter() -> None:
-    with pytest.raises(BadBaseError, match=r"^2$"):
-        reference.scan(
-            chunk_of([array("AC"), array("!T!")]), Patterns.of([array("A")]), ScanRules()
-        )
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_scan__works_on_after_an_illegal_letter(device: str) -> None:
-    search = scanner(device, Patterns.of([array("ACGT")]), ScanRules())
-    with pytest.raises(BadBaseError, match=r"^4$"):
-        search.scan(chunk_of([array("ACGT?")]))
-    assert rows(search.scan(chunk_of([array("TACGT")]))) == [(0, 0, 1)]
+    patterns = Patterns.of([array("ACGT")])
+    search = scanner(device, patterns, ScanRules())
+    chunk = Chunk(letters, np.array([0, 60, 60, 200]))
+    for scan in (search.scan, lambda _: reference.scan(chunk, patterns, ScanRules())):
+        with pytest.raises(BadBaseError, match=rf"^{position}$") as caught:
+            scan(chunk)
+        assert caught.value.position == position
+    assert rows(search.scan(chunk_of([array("TACGT")]))) == [(0, 0, 1)]  # works on
 
 
 # ---- what the reference rests on --------------------------------------------------------------

@@ -8,70 +8,60 @@ from support.examples import examples
 from support.scan_cases import array, random_letters
 
 from multigpu.kernels.scan import Limits, Patterns
-from multigpu.kernels.scan.sweep_queries import (
-    ANY_BASE,
-    BASES,
-    MOST_ROWS,
-    MOST_SETS,
-    STEPS,
-    WORD,
-    Sweep,
-    plan_sweeps,
-    selecting_pays,
-)
+from multigpu.kernels.scan import sweep_queries as queries
 
 Bases = dict[int, int]  # sets of bases by their places
 
 
-def bases_of(sweep: Sweep, steps: np.ndarray) -> Bases:
+def bases_of(sweep: queries.Sweep, steps: np.ndarray) -> Bases:
     """Return the bases for which rows of the table stand."""
     found = {}
     for row in steps.tolist():
         assert row < sweep.rows
-        if row < BASES * sweep.places:
-            found[row // BASES] = 1 << row % BASES
-        elif row > BASES * sweep.places:
-            code = int(sweep.sets[row - BASES * sweep.places - 1])
-            found[code // MOST_SETS] = code % MOST_SETS
+        if row < queries.BASES * sweep.places:
+            found[row // queries.BASES] = 1 << row % queries.BASES
+        elif row > queries.BASES * sweep.places:
+            code = int(sweep.sets[row - queries.BASES * sweep.places - 1])
+            found[code // queries.MOST_SETS] = code % queries.MOST_SETS
     return found
 
 
 def expected_bases(patterns: Patterns, limits: Limits, p: int, piece: int) -> tuple[Bases, Bases]:
     """Return the bases of a piece that may differ, and those that must match."""
-    begin, length = WORD * max(0, piece), int(patterns.lengths[p])
+    begin, length = queries.WORD * max(0, piece), int(patterns.lengths[p])
     counted, exact = {}, {}
-    for place in range(begin, min(begin + WORD, length)):
+    for place in range(begin, min(begin + queries.WORD, length)):
         bases = int(patterns.sets[patterns.offsets[p] + place])
         must_match = place < limits.prefix[p] or place >= length - limits.suffix[p]
-        if bases != ANY_BASE:
+        if bases != queries.ANY_BASE:
             (exact if must_match else counted)[place - begin] = bases
     return counted, exact
 
 
 def count_of(patterns: Patterns, limits: Limits, p: int) -> int:
     """Return the number of queries of a pattern."""
-    return max(1, min(int(patterns.lengths[p]) // WORD, int(limits.most[p]) + 1))
+    return max(1, min(int(patterns.lengths[p]) // queries.WORD, int(limits.most[p]) + 1))
 
 
-def check(patterns: Patterns, limits: Limits) -> list[Sweep]:
+def check(patterns: Patterns, limits: Limits) -> list[queries.Sweep]:
     """Check that all patterns are searched, with their own bases; return the sweeps."""
     pieces: dict[int, list[int]] = {p: [] for p in range(len(patterns))}
-    sweeps = plan_sweeps(patterns, limits)
+    sweeps = queries.plan_sweeps(patterns, limits)
     for sweep in sweeps:
-        assert sweep.rows <= MOST_ROWS
-        assert 1 <= sweep.look <= sweep.counted.shape[1] // STEPS
-        selected = {int(c) // MOST_SETS: int(c) % MOST_SETS for c in sweep.selected}
+        assert sweep.rows <= queries.MOST_ROWS
+        assert 1 <= sweep.look <= sweep.counted.shape[1] // queries.STEPS
+        selected = {int(c) // queries.MOST_SETS: int(c) % queries.MOST_SETS for c in sweep.selected}
         for query, counted, exact in zip(sweep.queries, sweep.counted, sweep.exact, strict=True):
             p, piece = int(query["pattern"]), int(query["piece"])
             pieces[p].append(piece)
             expected = expected_bases(patterns, limits, p, piece)
-            assert bases_of(sweep, counted[: STEPS * int(query["counted"])]) == expected[0]
-            assert bases_of(sweep, exact[: STEPS * int(query["exact"])]) == expected[1]
+            assert bases_of(sweep, counted[: queries.STEPS * int(query["counted"])]) == expected[0]
+            assert bases_of(sweep, exact[: queries.STEPS * int(query["exact"])]) == expected[1]
             assert selected in ({}, expected[1])
-            assert sweep.most == min(limits.most[p] // count_of(patterns, limits, p), WORD)
+            assert sweep.most == min(limits.most[p] // count_of(patterns, limits, p), queries.WORD)
     for p, found in pieces.items():
         count, length = count_of(patterns, limits, p), int(patterns.lengths[p])
-        assert sorted(found) == ([-1] if length <= WORD else list(range(count)))
+        assert sorted(found) == ([-1] if length <= queries.WORD else list(range(count)))
     return sweeps
 
 
@@ -104,7 +94,7 @@ def test_guides__are_counted_where_their_pam_matches() -> None:
     patterns = Patterns.of(guides, True)
     sweeps = check(patterns, Limits.of(patterns, 4, 0, 3))
     assert [len(sweep.queries) for sweep in sweeps] == [40, 40]
-    codes = [[code // MOST_SETS for code in sweep.selected.tolist()] for sweep in sweeps]
+    codes = [[code // queries.MOST_SETS for code in sweep.selected.tolist()] for sweep in sweeps]
     assert sorted(codes) == [[0, 1], [21, 22]]
     few = Patterns.of(guides[:10], True)
     (sweep,) = check(few, Limits.of(few, 4, 0, 3))
@@ -113,11 +103,11 @@ def test_guides__are_counted_where_their_pam_matches() -> None:
 
 def test_selecting__pays_for_many_queries_that_share_rare_bases() -> None:
     gg, g = np.array([4, 4], np.uint8), np.array([4], np.uint8)
-    assert not selecting_pays(1, np.repeat(g, 20))
-    assert selecting_pays(20, np.repeat(g, 20))
-    assert not selecting_pays(10, gg)
-    assert selecting_pays(64, gg)
-    assert not selecting_pays(10_000, g)
+    assert not queries.selecting_pays(1, np.repeat(g, 20))
+    assert queries.selecting_pays(20, np.repeat(g, 20))
+    assert not queries.selecting_pays(10, gg)
+    assert queries.selecting_pays(64, gg)
+    assert not queries.selecting_pays(10_000, g)
 
 
 @pytest.mark.parametrize(("most", "look"), [(0, 1), (2, 2), (4, 2), (7, 3), (20, 3)])

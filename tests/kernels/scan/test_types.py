@@ -13,9 +13,7 @@ from multigpu.kernels.scan import Hits, Patterns
 
 
 @given(st.lists(letters_of.filter(bool), min_size=1, max_size=6), st.booleans())
-def test_patterns__hold_every_signature_and_its_reverse_complement(
-    signatures: list[str], both: bool
-) -> None:
+def test_patterns__hold_signatures_and_complements(signatures: list[str], both: bool) -> None:
     patterns = Patterns.of([array(signature) for signature in signatures], both)
     assert patterns.strands == 1 + both
     assert len(patterns) == len(patterns.lengths) == patterns.strands * len(signatures)
@@ -42,9 +40,7 @@ def random_hits(draw: np.random.Generator, count: int) -> Hits:
 
 
 @given(st.integers(0, 2**32), st.integers(0, 60), st.sampled_from([1, 2]), st.booleans())
-def test_hits__are_ordered_by_record_signature_start_and_strand(
-    seed: int, count: int, strands: int, first: bool
-) -> None:
+def test_hits__are_in_their_order(seed: int, count: int, strands: int, first: bool) -> None:
     hits = random_hits(np.random.default_rng(seed), count)
     expected = sorted(set(rows(hits)), key=lambda row: (row[0], row[1] // strands, row[2], row[1]))
     if first:

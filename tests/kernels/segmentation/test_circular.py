@@ -12,20 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
+from support.tracks import borders, tracks
 
 from multigpu.kernels.segmentation import circular, cpu, reference
-from multigpu.kernels.segmentation.types import Circular, SegmentedTracks, TrackError
+from multigpu.kernels.segmentation.types import Circular, TrackError
 
 FEW = Circular(permutations=300)
-
-
-def tracks(*lengths: int) -> Any:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def borders(segments: SegmentedTracks) -> list[tuple[int, int, int]]:
-    columns = (segments.track.tolist(), segments.start.tolist(), segments.end.tolist())
-    return list(zip(*columns, strict=True))
 
 
 def levels(rng: np.random.Generator, spans: list[tuple[int, float]], noise: float = 0.2) -> Any:
@@ -40,18 +32,13 @@ def closed(values: Any, width: int, longest: int) -> circular.ArcBuffers:
     return room
 
 
-# ---- whole tracks -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("width", [2, 4])
 def test_cbs__is_the_plain_computation_where_changes_are_clear(width: int) -> None:
     rng = np.random.default_rng(1)
     first = levels(rng, [(40, 0), (15, 2), (30, 0), (20, -1.5), (25, 0)])
     x = np.concatenate([first, levels(rng, [(30, 1), (50, -1)]), np.zeros(20)])
-    options = Circular(permutations=300, min_width=width, noise=0.0)
-    offsets = tracks(130, 80, 20)
-    got = cpu.cbs(x, offsets, options)
-    expected = reference.cbs(x, offsets, options)
+    given = (x, tracks(130, 80, 20), Circular(permutations=300, min_width=width, noise=0.0))
+    got, expected = cpu.cbs(*given), reference.cbs(*given)
     assert borders(got) == borders(expected)
     np.testing.assert_allclose(got.mean, expected.mean, rtol=1e-12)
     np.testing.assert_array_equal(got.median, expected.median)
@@ -124,9 +111,6 @@ def test_cbs__replaces_what_is_not_finite_or_names_the_track() -> None:
         cpu.cbs(np.zeros(3, np.int64), tracks(3), FEW)
 
 
-# ---- R ----------------------------------------------------------------------------------------
-
-
 def calls(rows: list[tuple[str, str, int, int, float]], case: dict[str, Any]) -> dict[Any, Any]:
     """Spans and means of the CNVs among segments, by chromosome and sample."""
     out = defaultdict(list)
@@ -151,10 +135,8 @@ def test_cbs__finds_the_cnvs_of_dnacopy(golden: Path, name: str, seed: int) -> N
     for of in dict.fromkeys(chrom.tolist()):
         at = np.flatnonzero(chrom == of)
         names = case["sample_names"][: sini.shape[1]]
-        found = cpu.cbs(
-            sini[at].T.reshape(-1), tracks(*[len(at)] * len(names)),
-            Circular(min_width=width, seed=seed),
-        )  # fmt: skip
+        options = Circular(min_width=width, seed=seed)
+        found = cpu.cbs(sini[at].T.reshape(-1), tracks(*[len(at)] * len(names)), options)
         for k, (track, first, stop) in enumerate(borders(found)):
             begin = track * len(at)
             ours.append((of, names[track], first - begin, stop - begin, float(found.mean[k])))
@@ -171,13 +153,9 @@ def test_cbs__finds_the_cnvs_of_dnacopy(golden: Path, name: str, seed: int) -> N
         for one, other in zip(got[key], spans, strict=True):
             assert max(abs(one[0] - other[0]), abs(one[1] - other[1])) <= 2
             assert abs(one[2] - other[2]) <= 1e-3
+    # Of the segments that are no CNVs some hang on chance in R, too.
     same = len({row[:4] for row in ours} & {row[:4] for row in theirs})
-    assert same >= 0.85 * len(
-        theirs
-    )  # of the segments that are no CNVs some hang on chance in R, too
-
-
-# ---- the parts of a test ----------------------------------------------------------------------
+    assert same >= 0.85 * len(theirs)
 
 
 def test_bound__is_not_exceeded_by_any_order() -> None:

@@ -4,6 +4,7 @@ import json
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.backends import DEVICES, backend_of
+from support.backends import GPUS, backends
 from support.examples import examples
+from support.tracks import borders, tracks
 
 from multigpu.kernels.segmentation import cpu, reference
 from multigpu.kernels.segmentation.types import (
@@ -33,9 +35,8 @@ NAMES = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def backend(device: str) -> Any:
-    return backend_of("segmentation", device)
+backend = backends("segmentation")
+cuda = backends("segmentation", GPUS)
 
 
 def options_of(parameters: dict[str, Any]) -> Segmentation:
@@ -46,24 +47,13 @@ def options_of(parameters: dict[str, Any]) -> Segmentation:
     return Segmentation(**given)
 
 
-def tracks(*lengths: int) -> Any:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def borders(segments: SegmentedTracks) -> list[tuple[int, int, int]]:
-    columns = (segments.track.tolist(), segments.start.tolist(), segments.end.tolist())
-    return list(zip(*columns, strict=True))
-
-
 def assert_same(got: SegmentedTracks, expected: SegmentedTracks) -> None:
     assert borders(got) == borders(expected)
     np.testing.assert_allclose(got.mean, expected.mean, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(got.median, expected.median)
     assert got.notes == expected.notes
-    for name, dtype in zip(
-        SegmentedTracks.__annotations__, ("i8", "i8", "i8", "f8", "f8"), strict=False
-    ):
-        assert getattr(got, name).dtype == dtype
+    for name in ("track", "start", "end", "mean", "median"):
+        assert getattr(got, name).dtype == (np.float64 if name[0] == "m" else np.int64)
 
 
 def statistic(backend: ModuleType, x: Any, options: Segmentation) -> Any:
@@ -91,11 +81,9 @@ def ties(rng: np.random.Generator, n: int) -> Any:
 
 
 def assert_same_bits(got: SegmentedTracks, expected: SegmentedTracks) -> None:
-    assert borders(got) == borders(expected)
+    assert (borders(got), got.notes) == (borders(expected), expected.notes)
     for name in ("mean", "median"):
-        ours, theirs = (getattr(each, name).view(np.int64) for each in (got, expected))
-        np.testing.assert_array_equal(ours, theirs, err_msg=name)
-    assert got.notes == expected.notes
+        assert getattr(got, name).tobytes() == getattr(expected, name).tobytes(), name
 
 
 # ---- R ----------------------------------------------------------------------------------------
@@ -105,20 +93,16 @@ def assert_same_bits(got: SegmentedTracks, expected: SegmentedTracks) -> None:
 def vectors(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The vectors' descriptions, and all arrays."""
     cases = json.loads((folder / "case.json").read_text())["vectors"]
-    arrays = {}
-    for name in ("input.npz", "expected.npz"):
-        with np.load(folder / name) as file:
-            arrays |= dict(file)
-    return cases, arrays
+    return cases, {**np.load(folder / "input.npz"), **np.load(folder / "expected.npz")}
 
 
 def of_vector(arrays: dict[str, Any], name: str, offsets: str, k: int) -> Any:
     return arrays[name][arrays[offsets][k] : arrays[offsets][k + 1]]
 
 
-INVERTED = (
-    "segMedianT_-0.2_0.2"  # R's segments overlap, and some of their means are NaN; ours: refused
-)
+R_COLUMNS = ("start", "end", "mean", "median")
+# R's segments overlap, and some of their means are NaN; ours: refused.
+INVERTED = "segMedianT_-0.2_0.2"
 ERRORS = {
     "Alpha must be": "alpha is",
     "missing values and NaN": "it has infinite values and no finite one",
@@ -128,7 +112,6 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_segment__vectors_as_in_r(backend: Any, golden: Path) -> None:
     cases, arrays = vectors(golden / "cnv" / "segment_vectors")
     assert len(cases) == 259
@@ -142,12 +125,11 @@ def test_segment__vectors_as_in_r(backend: Any, golden: Path) -> None:
                 backend.segment(x, tracks(len(x)), options_of(case["params"]))
             continue
         got = backend.segment(x, tracks(len(x)), options_of(case["params"]))
-        for name, values in {"start": got.start + 1, "end": got.end}.items():
-            expected = of_vector(arrays, name, "seg_offset", k)
-            assert values.tolist() == expected.tolist(), case["name"]
-        for name, values in {"mean": got.mean, "median": got.median}.items():
-            expected = of_vector(arrays, name, "seg_offset", k)
-            np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9, err_msg=case["name"])
+        expected = {name: of_vector(arrays, name, "seg_offset", k) for name in R_COLUMNS}
+        assert (got.start + 1).tolist() == expected["start"].tolist(), case["name"]
+        assert got.end.tolist() == expected["end"].tolist(), case["name"]
+        for name in ("mean", "median"):
+            np.testing.assert_allclose(getattr(got, name), expected[name], rtol=0, atol=1e-9)
         assert bool(got.notes) == bool(case["messages"])
 
 
@@ -160,7 +142,6 @@ def good_vectors(golden: Path) -> Iterator[tuple[dict[str, Any], Any, Callable[[
             yield case, cleaned(of("x", "x_offset"), 0), of
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_statistic__of_vectors_as_in_r(backend: Any, golden: Path) -> None:
     for case, x, of in good_vectors(golden):
         expected = of("stat", "x_offset")
@@ -180,8 +161,6 @@ def test_reference__statistic_and_borders_of_vectors_as_in_r(golden: Path) -> No
             assert spans == [*expected], case["name"]
 
 
-# ---- the plain computation --------------------------------------------------------------------
-
 OPTIONS = st.builds(
     Segmentation,
     alpha=st.sampled_from([0.05, 0.02, 0.3, 0.7, 1, 3.7, 12, 500]),
@@ -192,39 +171,21 @@ OPTIONS = st.builds(
     cyber_weight=st.sampled_from([0.0, 0.5, 5.0, 50.0, 1000.0]),
     thresholds=st.sampled_from([0.0, 0.5, -0.5, (0.3, -1.0), (0.0, -0.5), (0.2, 0.2)]),
 )
+NONE = st.none()  # thresholds that follow from the track
 TRACKS = st.lists(st.integers(0, 90), max_size=4)
 
 
 @examples(100)
 @given(TRACKS, OPTIONS, st.integers(0, 2**32), st.sampled_from([0.0, 0.3, 0.9]))
-def test_cpu__is_the_plain_computation(
-    lengths: list[int], options: Segmentation, seed: int, zeros: float
-) -> None:
-    x = steps(np.random.default_rng(seed), sum(lengths), zeros)
-    assert_same(
-        cpu.segment(x, tracks(*lengths), options, threads=1 + seed % 2),
-        reference.segment(x, tracks(*lengths), options),
-    )
+def test_cpu__as_plain(lengths: list[int], options: Segmentation, seed: int, zeros: float) -> None:
+    given = (steps(np.random.default_rng(seed), sum(lengths), zeros), tracks(*lengths), options)
+    assert_same(cpu.segment(*given, threads=1 + seed % 2), reference.segment(*given))
 
 
-def any_options(rng: np.random.Generator) -> Segmentation:
-    limits: list[Any] = [None, None, 0.5, (0.3, -1.0), 0.0]
-    return Segmentation(
-        alpha=float(rng.choice([0.05, 0.05, 0.3, 1, 20])),
-        eps=[None, None, 0.0, 0.1][rng.integers(4)],
-        delta=int(rng.choice([0, 3, 20])),
-        max_window=int(rng.choice([8, 15, 40, 150])),
-        min_segment=int(rng.integers(8)),
-        cyber_weight=float(rng.choice([0.0, 0.5, 50.0])),
-        thresholds=limits[rng.integers(5)],
-    )
-
-
-@pytest.mark.parametrize("device", DEVICES[1:])
-@pytest.mark.parametrize("seed", range(30))
-def test_cuda__has_the_bits_of_the_cpu(backend: Any, seed: int) -> None:
+@examples(30)
+@given(seed=st.integers(0, 2**32), options=OPTIONS | st.builds(replace, OPTIONS, thresholds=NONE))
+def test_cuda__has_the_bits_of_the_cpu(cuda: Any, seed: int, options: Segmentation) -> None:
     rng = np.random.default_rng([20, seed])
-    options = any_options(rng)
     shortest = 1 if options.limits else 2
     lengths = [*rng.integers(shortest, 300, 3).tolist(), int(rng.integers(2, 5000)), 0]
     of = [ties, steps, lambda rng, n: steps(rng, n, zeros=0.8), ties]
@@ -232,30 +193,25 @@ def test_cuda__has_the_bits_of_the_cpu(backend: Any, seed: int) -> None:
     x[rng.random(len(x)) < rng.choice([0.0, 0.0, 0.01])] = [np.nan, np.inf, -np.inf][seed % 3]
     x[[0, -1]] = 1.0  # no track of one infinite value
     offsets = tracks(*lengths)
-    assert_same_bits(backend.segment(x, offsets, options), cpu.segment(x, offsets, options))
+    assert_same_bits(cuda.segment(x, offsets, options), cpu.segment(x, offsets, options))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("device", DEVICES[1:])
 @pytest.mark.parametrize("of", [ties, steps])
-def test_cuda__has_the_bits_of_the_cpu_in_a_long_track(backend: Any, of: Any) -> None:
+def test_cuda__has_the_bits_of_the_cpu_in_a_long_track(cuda: Any, of: Any) -> None:
     x = of(np.random.default_rng(21), 300_000)
     expected = cpu.segment(x, tracks(len(x)), Segmentation(), threads=2)
-    assert_same_bits(backend.segment(x, tracks(len(x)), Segmentation()), expected)
+    assert_same_bits(cuda.segment(x, tracks(len(x)), Segmentation()), expected)
     assert len(expected) > 200
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_segment__thresholds_of_each_track_are_its_own(backend: Any) -> None:
     rng = np.random.default_rng(5)
     x = np.concatenate([steps(rng, 300), 100 * steps(rng, 300), np.full(50, 1.5)])
-    offsets = tracks(300, 300, 50)
-    assert_same(
-        backend.segment(x, offsets, Segmentation()), reference.segment(x, offsets, Segmentation())
-    )
+    given = (x, tracks(300, 300, 50), Segmentation())
+    assert_same(backend.segment(*given), reference.segment(*given))
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_segment__replaces_what_is_not_finite_and_says_so(backend: Any) -> None:
     x = steps(np.random.default_rng(6), 200)
     offsets, options = tracks(80, 120), Segmentation()
@@ -263,63 +219,48 @@ def test_segment__replaces_what_is_not_finite_and_says_so(backend: Any) -> None:
     x[[3, 90]] = np.nan
     assert backend.segment(x, offsets, options).notes == (NOTE_NAN,)
     x[[20, 150]] = np.inf, -np.inf
-    before = x.copy()
-    got = backend.segment(x, offsets, options)
+    before, got = x.copy(), backend.segment(x, offsets, options)
     assert got.notes == (NOTE_INFINITE, NOTE_NAN)
     np.testing.assert_array_equal(x, before)
     clean = np.concatenate([cleaned(x[:80], 0), cleaned(x[80:], 1)])
     assert borders(got) == borders(backend.segment(clean, offsets, options))
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("lengths", [(), (0,), (0, 0)])
 def test_segment__nothing_gives_nothing(backend: Any, lengths: tuple[int, ...]) -> None:
     assert len(backend.segment(np.empty(0), tracks(*lengths), Segmentation())) == 0
 
 
-# ---- bad input --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("parameters", "problem"),
-    [
-        ({"alpha": 0}, "alpha is 0: a share"),
-        ({"alpha": float("nan")}, "alpha is nan"),
-        ({"delta": -1}, "delta is -1"),
-        ({"eps": float("nan")}, "must be finite"),
-        ({"cyber_weight": float("inf")}, "must be finite"),
-        ({"thresholds": (0.5, float("nan"))}, "must be finite"),
-        ({"thresholds": (-0.2, 0.2)}, r"thresholds are \(-0.2, 0.2\): that of gains is below"),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "problem"), [
+    ({"alpha": 0}, "alpha is 0: a share"),
+    ({"alpha": float("nan")}, "alpha is nan"),
+    ({"delta": -1}, "delta is -1"),
+    ({"eps": float("nan")}, "must be finite"),
+    ({"cyber_weight": float("inf")}, "must be finite"),
+    ({"thresholds": (0.5, float("nan"))}, "must be finite"),
+    ({"thresholds": (-0.2, 0.2)}, r"thresholds are \(-0.2, 0.2\): that of gains is below"),
+])  # fmt: skip
 def test_options__refuse(parameters: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         Segmentation(**parameters)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(
-    ("x", "offsets", "problem"),
-    [
-        (np.zeros(4, np.float32), [0, 4], "x must be float64"),
-        (np.zeros((2, 2)), [0, 2], "x must be float64"),
-        (np.zeros(8)[::2], [0, 4], "x must be float64"),
-        (np.zeros(4), [0, 3], "offsets must ascend"),
-        (np.zeros(4), [1, 4], "offsets must ascend"),
-        (np.zeros(4), [0, 3, 2, 4], "offsets must ascend"),
-        (np.zeros(0), [], "offsets must ascend"),
-        (np.zeros(4), [0.0, 4.0], "offsets must be int64"),
-    ],
-)
-def test_segment__refuses_other_arrays(
-    backend: Any, x: Any, offsets: list[Any], problem: str
-) -> None:
+@pytest.mark.parametrize(("x", "offsets", "problem"), [
+    (np.zeros(4, np.float32), [0, 4], "x must be float64"),
+    (np.zeros((2, 2)), [0, 2], "x must be float64"),
+    (np.zeros(8)[::2], [0, 4], "x must be float64"),
+    (np.zeros(4), [0, 3], "offsets must ascend"),
+    (np.zeros(4), [1, 4], "offsets must ascend"),
+    (np.zeros(4), [0, 3, 2, 4], "offsets must ascend"),
+    (np.zeros(0), [], "offsets must ascend"),
+    (np.zeros(4), [0.0, 4.0], "offsets must be int64"),
+])  # fmt: skip
+def test_segment__refuses_arrays(backend: Any, x: Any, offsets: list[Any], problem: str) -> None:
     dtype = np.float64 if offsets and isinstance(offsets[0], float) else np.int64
     with pytest.raises(ValueError, match=problem):
         backend.segment(x, np.array(offsets, dtype), Segmentation())
 
 
-@pytest.mark.parametrize("device", DEVICES)
 def test_segment__names_the_track_that_cannot_be_segmented(backend: Any) -> None:
     x = np.concatenate([np.arange(20.0), [5.0], np.full(9, np.inf)])
     with pytest.raises(TrackError, match="track 1: it has one region only") as alone:
@@ -331,9 +272,6 @@ def test_segment__names_the_track_that_cannot_be_segmented(backend: Any) -> None
     assert (again.track, str(again)) == (2, str(infinite.value))
 
 
-# ---- CUDA -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.cu*")), ids=lambda path: str(path.name))
 def test_kernels__leave_no_last_bit_to_a_library(path: Path) -> None:
     """Among such functions only sqrt is rounded in the same way everywhere."""
@@ -341,10 +279,9 @@ def test_kernels__leave_no_last_bit_to_a_library(path: Path) -> None:
     assert not re.search(r"\b(exp\w*|log\w*|pow|fma|rsqrt|cbrt|sin|cos|\w*gamma)\(", text)
 
 
-@pytest.mark.parametrize("device", DEVICES[1:])
-def test_cuda__takes_arrays_of_the_device_and_leaves_them(backend: Any) -> None:
+def test_cuda__takes_arrays_of_the_device_and_leaves_them(cuda: Any) -> None:
     x = steps(np.random.default_rng(11), 300)
-    device = backend.cupy.asarray(x)
-    got = backend.segment(device, tracks(100, 200), Segmentation())
+    device = cuda.cupy.asarray(x)
+    got = cuda.segment(device, tracks(100, 200), Segmentation())
     assert_same(got, reference.segment(x, tracks(100, 200), Segmentation()))
     np.testing.assert_array_equal(device.get(), x)

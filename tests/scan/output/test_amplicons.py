@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.program import Run
 from support.scan_cases import random_letters
-from support.scanned import OTHER, fasta, rows_of, wrapped_fasta
+from support.scanned import fasta, other_strand, rows_of, wrapped_fasta
 
 import multigpu
 from multigpu.formats.sequences.signatures import read_signatures
@@ -22,7 +22,7 @@ SEARCH = ("--hits", "all", "--strand", "both", "--gpus", "none", "-q")
 
 
 def turned(bases: str) -> str:
-    pairs = ((base, OTHER[base.upper()]) for base in reversed(bases))
+    pairs = zip(reversed(bases), other_strand(bases), strict=True)
     return "".join(other if base.isupper() else other.lower() for base, other in pairs)
 
 
@@ -81,9 +81,8 @@ def test_products__are_all_that_face_each_other(
     (tmp_path / "g.fa").write_bytes(wrapped_fasta(samples, 7))
     (tmp_path / "p.fa").write_bytes(fasta(primers))
     paths = (str(tmp_path / "g.fa"), "-s", str(tmp_path / "p.fa"))
-    result = multigpu.scan(
-        paths[0], paths[2], gpus="none", hits="all", strand="both", circular=circular
-    )
+    every: dict[str, Any] = {"gpus": "none", "hits": "all", "strand": "both"}
+    result = multigpu.scan(paths[0], paths[2], circular=circular, **every)
     rows = rows_of(result, result.signature_names)
     bed, records = answer(rows, samples, limits, circular)
     assert bed.count(b"\n") > 5
@@ -110,18 +109,15 @@ def test_pairs__by_a_column_or_by_names(tmp_path: Path) -> None:
     assert pairs.side[:5].tolist() == [LEFT, LEFT, RIGHT, RIGHT, RIGHT]
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (["--strand", "both"], "--amplicons needs --hits all and --strand both"),
-        (
-            [*SEARCH, "--amplicon-length", f"{10**30}:"],
-            "no two signatures are a pair of primers: name them X_LEFT and X_RIGHT",
-        ),
-        (["--amplicons", "a.txt"], "a.txt: products are BED or FASTA: choose a name in .bed or"),
-        (["--amplicon-length", "9:3"], "--amplicon-length is '9:3'; it must be MIN:MAX"),
-    ],
-)
+@pytest.mark.parametrize(("options", "problem"), [
+    (["--strand", "both"], "--amplicons needs --hits all and --strand both"),
+    (
+        [*SEARCH, "--amplicon-length", f"{10**30}:"],
+        "no two signatures are a pair of primers: name them X_LEFT and X_RIGHT",
+    ),
+    (["--amplicons", "a.txt"], "a.txt: products are BED or FASTA: choose a name in .bed or"),
+    (["--amplicon-length", "9:3"], "--amplicon-length is '9:3'; it must be MIN:MAX"),
+])  # fmt: skip
 def test_what_has_no_products__is_refused(
     main: Run, reads: str, signatures: str, tmp_path: Path, options: Any, problem: str
 ) -> None:

@@ -15,16 +15,13 @@ from multigpu.workloads.scan.output.multiqc import sample_names
 MULTIQC = shutil.which("multiqc")
 
 
-@pytest.mark.parametrize(
-    ("paths", "names"),
-    [
-        (["x/a_R1.fastq.gz", "b_R1_001.fq", "c.R2.fa.zst", "s3://b/d.fa"], ["a", "b", "c", "d"]),
-        (["a_R1.fq", "a_R2.fq", "b_R1.fq"], ["a_R1", "a_R2", "b"]),
-        (["x/a.fq", "y/a.fq", "-"], ["x/a.fq", "y/a.fq", "-"]),
-        (["https://x.org/a/e_R1.fq.gz?key=f.fa"], ["e"]),
-        (["sample_1.fq", ".fq", "_R1.fq"], ["sample_1", ".fq", "_R1"]),
-    ],
-)
+@pytest.mark.parametrize(("paths", "names"), [
+    (["x/a_R1.fastq.gz", "b_R1_001.fq", "c.R2.fa.zst", "s3://b/d.fa"], ["a", "b", "c", "d"]),
+    (["a_R1.fq", "a_R2.fq", "b_R1.fq"], ["a_R1", "a_R2", "b"]),
+    (["x/a.fq", "y/a.fq", "-"], ["x/a.fq", "y/a.fq", "-"]),
+    (["https://x.org/a/e_R1.fq.gz?key=f.fa"], ["e"]),
+    (["sample_1.fq", ".fq", "_R1.fq"], ["sample_1", ".fq", "_R1"]),
+])  # fmt: skip
 def test_names__are_short_and_different(paths: list[str], names: list[str]) -> None:
     assert sample_names(paths) == names
 
@@ -41,10 +38,8 @@ def write(main: Run, folder: Path) -> None:
 
 def test_files__are_a_heat_map_and_columns(main: Run, tmp_path: Path) -> None:
     write(main, tmp_path)
-    heat, columns = (
-        json.loads((tmp_path / name).read_text())
-        for name in ("scan_mqc.json", "scan_general_mqc.json")
-    )
+    paths = (tmp_path / "scan_mqc.json", tmp_path / "scan_general_mqc.json")
+    heat, columns = (json.loads(path.read_text()) for path in paths)
     assert (heat["plot_type"], columns["plot_type"]) == ("heatmap", "generalstats")
     reads = Counter(row[1] for row in answer() if row[1] != "sig1")
     shares = {name: round(100 * count / len(READS), 4) for name, count in reads.items()}

@@ -15,12 +15,6 @@ from multigpu.workloads.scan.output.row_lines import ScanRows
 AMBIGUOUS = ("ambiguous",)
 
 
-@pytest.fixture
-def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (row_groups, parquet):
-        monkeypatch.setattr(module, "ROW_GROUP", 50)
-
-
 def test_arrow__has_the_documented_columns() -> None:
     table = to_arrow(ScanRows(ROWS, NAMES, AMBIGUOUS))
     assert {field.name: str(field.type) for field in table.schema} == {
@@ -29,47 +23,34 @@ def test_arrow__has_the_documented_columns() -> None:
         "score": "double", "ambiguous": "int32",
     }  # fmt: skip
     assert [field.name for field in table.schema if field.nullable] == ["score"]
-    assert table.to_pydict() == {
-        "sample": ["read1", "read2", "read2"],
-        "sample_index": [0, 1, 2],
-        "signature": ["adapter", "café", "adapter"],
-        "signature_index": [0, 1, 0],
-        "start": [0, 3, 2**40],
-        "end": [12, 15, 2**40 + 12],
-        "strand": ["+", "-", "+"],
-        "score": [21.85, 10.0, None],
-        "ambiguous": [0, 1, 2],
-    }
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        ("read1", 0, "adapter", 0, 0, 12, "+", 21.85, 0),
+        ("read2", 1, "café", 1, 3, 15, "-", 10.0, 1),
+        ("read2", 2, "adapter", 0, 2**40, 2**40 + 12, "+", None, 2),
+    ]
     more = to_arrow(ScanRows(ROWS, NAMES, ("edits", "cigar", *AMBIGUOUS)))
     assert more.column_names[-3:] == ["edits", "cigar", "ambiguous"]
     assert more["edits"].to_pylist() == [3, 4, 5]
     assert more["cigar"].to_pylist() == ["0=1X", "1=1X", "2=1X"]
-
-
-def test_arrow__replaces_what_is_no_utf8() -> None:
     table = to_arrow(ScanRows(batch((b"\xff", 2, 0, 1, False, 1.0)), NAMES, ()))
-    assert table["sample"].to_pylist() == table["signature"].to_pylist() == ["\ufffd"]
+    assert table["sample"].to_pylist() == table["signature"].to_pylist() == ["\ufffd"]  # no UTF-8
 
 
-@pytest.mark.usefixtures("small_groups")
-def test_arrow__of_many_pieces_and_of_none() -> None:
-    table = to_arrow(ScanRows(random_rows(330), NAMES, ()))
+def test_file__has_full_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (row_groups, parquet):
+        monkeypatch.setattr(module, "ROW_GROUP", 50)
+    rows, path = random_rows(330), tmp_path / "hits.parquet"
+    table = to_arrow(ScanRows(rows, NAMES, ()))
     assert table["sample_index"].to_pylist() == [number // 3 for number in range(330)]
     assert to_arrow(ScanRows(Batch.empty(), NAMES, ())).schema == table.schema
-
-
-@pytest.mark.usefixtures("small_groups")
-def test_file__has_full_row_groups_and_dictionaries(tmp_path: Path) -> None:
-    rows, path = random_rows(330), tmp_path / "hits.parquet"
     divided = written([rows[:3], rows[3:171], rows[171:]], path, "parquet")
     file = pq.ParquetFile(path)
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     assert [group.num_rows for group in groups] == [50] * 6 + [30]
     assert "RLE_DICTIONARY" in groups[0].column(2).encodings
     assert groups[0].column(0).compression == "ZSTD"
-    assert pq.read_table(path).equals(
-        to_arrow(ScanRows(rows, NAMES, ("file", *AMBIGUOUS), ("samples",)))
-    )
+    scanned = ScanRows(rows, NAMES, ("file", *AMBIGUOUS), ("samples",))
+    assert pq.read_table(path).equals(to_arrow(scanned))
     assert written([rows], path, "parquet") == divided
     written([], path, "parquet")
     assert pq.read_table(path).num_rows == 0

@@ -6,63 +6,31 @@ import numpy as np
 import pytest
 from emulation import emulated
 from emulation.device import Gpu
-from support.rotation_cases import ORIGIN, SPACING, assert_same, random_field, random_ligands
+from support.backends import machine_of
+from support.rotation_cases import MIDDLE, assert_same, conformers, random_field, random_ligands
 
-from multigpu.kernels.rotation import memory, reference, thinning
+from multigpu.kernels.rotation import memory, reference
 from multigpu.kernels.rotation.rotations import EulerRotations, Shifts, near_uniform
-from multigpu.kernels.rotation.types import Ligands, PoseSearch
+from multigpu.kernels.rotation.types import PoseSearch
 
-pytestmark = [
-    pytest.mark.emulated,
-    pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not()),
-]
+without = emulated.why_not()
+pytestmark = [pytest.mark.emulated, pytest.mark.skipif(bool(without), reason=without)]
 
-MIDDLE = tuple((ORIGIN + SPACING * (4, 5.5, 4.5)).tolist())
+machine = machine_of("rotation/whole_box")
 
 
-@pytest.fixture(scope="session")
-def machine() -> tuple[Gpu, Any]:
-    gpu, rotation = emulated.load("rotation")
-    there = {"multigpu.kernels.rotation.cuda": rotation}
-    rotation.PACK_BLOCKS = 3
-    return emulated.load("rotation/whole_box", gpu, there)
-
-
-@pytest.fixture
-def cuda(machine: tuple[Gpu, Any], gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module `multigpu.kernels.rotation.whole_box.cuda`, with little work in a launch."""
-    monkeypatch.setattr(machine[1], "ROUND_BLOCKS", 3)
-    monkeypatch.setattr(machine[1], "GREEDY", 8)
-    monkeypatch.setattr(machine[1], "SEARCH_BLOCKS", 3)
-    return machine[1]
-
-
-def conformers(rng: np.random.Generator, atoms: int, many: int, channels: int, terms: int) -> Any:
-    """Return bodies with the same atoms in different places."""
-    one = random_ligands(rng, [atoms], channels, terms)
-    places = one.positions + rng.normal(0, 0.6, (many, atoms, 3))
-    offsets = np.arange(many + 1) * atoms
-    tiled = (np.tile(each, (many, 1)) for each in (one.channels, one.weights))
-    return Ligands(places.reshape(-1, 3), offsets, *tiled)
-
-
-def assert_right(
-    cuda: Any, about: tuple[Any, Any, float], bodies: Any, of: Any, **more: Any
-) -> int:
+def assert_right(cuda: Any, about: Any, bodies: Any, of: Any, **more: Any) -> int:
     found = cuda.BandSearcher(*about, **more).best(bodies, of)
     assert_same(found, reference.BandSearcher(*about).best(bodies, of))
     return len(found)
 
 
-@pytest.mark.parametrize(
-    ("rotations", "radius", "top"),
-    [
-        (EulerRotations(90), (0.0, 0.0, 0.0), 9),
-        (EulerRotations(54), (0.3, 0.0, 0.3), 300),
-        (near_uniform(1), (4.6, 2.4, 0.3), 3),
-        (near_uniform(40), (0.6, 0.3, 0.9), 1),
-    ],
-)
+@pytest.mark.parametrize(("rotations", "radius", "top"), [
+    (EulerRotations(90), (0.0, 0.0, 0.0), 9),
+    (EulerRotations(54), (0.3, 0.0, 0.3), 300),
+    (near_uniform(1), (4.6, 2.4, 0.3), 3),
+    (near_uniform(40), (0.6, 0.3, 0.9), 1),
+])  # fmt: skip
 def test_search__of_any_poses(cuda: Any, rotations: Any, radius: Any, top: int) -> None:
     rng = np.random.default_rng(2)
     search = PoseSearch(rotations, Shifts(radius, 0.3), MIDDLE, top, 0.2)
@@ -74,7 +42,7 @@ def test_search__of_any_poses(cuda: Any, rotations: Any, radius: Any, top: int) 
 def few_poses(rng: np.random.Generator, top: int, min_rmsd: float) -> tuple[Any, Any]:
     """Return field, search and width; and three ligands, the second of two bodies."""
     search = PoseSearch(near_uniform(9), Shifts(1.2, 0.3), MIDDLE, top, min_rmsd)
-    bodies = conformers(rng, 5, 4, 2, 1)
+    bodies = conformers(rng, random_ligands(rng, [5], 2, 1), 4, 0.6)
     return (random_field(rng, 2), search, 1.0), bodies
 
 
@@ -84,15 +52,13 @@ def few_poses(rng: np.random.Generator, top: int, min_rmsd: float) -> tuple[Any,
 def test_search__of_bands_that_are_longer_than_the_list(
     cuda: Any, monkeypatch: pytest.MonkeyPatch, top: int, min_rmsd: float, found: int
 ) -> None:
-    monkeypatch.setattr(thinning, "FIRST_COMPARED", 10)
+    monkeypatch.setattr("multigpu.kernels.rotation.thinning.FIRST_COMPARED", 10)
     about, bodies = few_poses(np.random.default_rng(3), top, min_rmsd)
     assert assert_right(cuda, about, bodies, np.array([0, 1, 1, 2]), found=found) > 7
 
 
 @pytest.mark.parametrize("mapped", [1, 3])
-def test_search__with_maps_of_some_kinds_only(
-    cuda: Any, monkeypatch: pytest.MonkeyPatch, mapped: int
-) -> None:
+def test_search__with_maps_of_some(cuda: Any, monkeypatch: pytest.MonkeyPatch, mapped: int) -> None:
     """Atoms without a map of their own count as at their best, and the answer stays."""
     about, bodies = few_poses(np.random.default_rng(4), 5, 0.5)
     windows = memory.windows_of(*about[:2])[0]

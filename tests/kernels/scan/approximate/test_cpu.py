@@ -37,9 +37,10 @@ def test_first_and_best__are_chosen_among_all(edits: bool, case: Case) -> None:
     every, _ = search(case, edits=edits)
     place = every.end if edits else every.start
     signature = every.pattern // case[1].strands
+    pairs = set(zip(every.record.tolist(), signature.tolist(), strict=True))
     for wanted in ("first", "best"):
         found, _ = search(case, edits=edits, wanted=wanted)
-        for pair in set(zip(every.record.tolist(), signature.tolist(), strict=True)):
+        for pair in pairs:
             here = (every.record == pair[0]) & (signature == pair[1])
             if wanted == "best":
                 here &= every.errors == every.errors[here].min()
@@ -47,13 +48,11 @@ def test_first_and_best__are_chosen_among_all(edits: bool, case: Case) -> None:
             expected = rows(every.take(here))
             chosen = [row for row in rows(found) if (row[0], row[1] // case[1].strands) == pair]
             assert chosen == [min(expected, key=lambda row: row[1])]
-        assert len(found) == len(set(zip(every.record.tolist(), signature.tolist(), strict=True)))
+        assert len(found) == len(pairs)
 
 
 @pytest.mark.parametrize("edits", [False, True])
-def test_scan__of_more_hits_than_there_is_room_for(
-    edits: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scan__of_more_hits_than_have_room(edits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_hits, "FIRST_ROOM", 2)
     patterns = Patterns.of([array("ACGTT")], False)
     case = (chunk_of([array("ACGTTACGGTAGGTT" * 5)] * 3), patterns, Limits.of(patterns, 1), False)

@@ -25,11 +25,6 @@ def machine() -> tuple[Gpu, Any]:
 
 
 @pytest.fixture
-def cuda(machine: tuple[Gpu, Any], gpu: Gpu) -> Any:
-    return machine[1]
-
-
-@pytest.fixture
 def by_seeds(cuda: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The same, where every pattern that can be is found by seeds."""
     monkeypatch.setattr(cuda, "COSTS", FREE)
@@ -58,6 +53,14 @@ def case_of(
     return chunk_of(records), patterns, Limits.of(patterns, most, *exact), strict
 
 
+def assert_as_on_cpus(cuda: Any, case: Case, edits: bool, wanted: str = "all") -> Any:
+    """Compare hits and alignments with those of CPUs, and return them."""
+    expected = search(case, edits=edits, wanted=wanted)
+    found = search(case, edits=edits, wanted=wanted, backend=cuda)
+    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+    return expected
+
+
 SHORT = [1, 2, 5, 12, 20, 23, 23, 24, 31, 32]
 LONG = [33, 40, 48, 49, 64, 65, 96, 130, 300]
 
@@ -69,20 +72,14 @@ LONG = [33, 40, 48, 49, 64, 65, 96, 130, 300]
 def test_hits__are_those_of_cpus(
     cuda: Any, edits: bool, lengths: list[int], most: float, ambiguous: float, strict: bool
 ) -> None:
-    case = case_of(1, lengths, ambiguous, most, strict)
-    expected = search(case, edits=edits)
-    found = search(case, edits=edits, backend=cuda)
+    expected = assert_as_on_cpus(cuda, case_of(1, lengths, ambiguous, most, strict), edits)
     assert len(expected[0]) > 0
-    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
 
 
 @pytest.mark.parametrize("edits", [False, True])
 @pytest.mark.parametrize("wanted", ["first", "best"])
 def test_first_and_best__are_those_of_cpus(cuda: Any, wanted: str, edits: bool) -> None:
-    case = case_of(2, SHORT, 0.05, 2, False)
-    expected = search(case, edits=edits, wanted=wanted)
-    found = search(case, edits=edits, wanted=wanted, backend=cuda)
-    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+    assert_as_on_cpus(cuda, case_of(2, SHORT, 0.05, 2, False), edits, wanted)
 
 
 @pytest.mark.parametrize("edits", [False, True])
@@ -96,9 +93,7 @@ def test_borders__of_stretches_and_blocks_are_no_borders(cuda: Any, edits: bool)
         sample[at + 7] = array("N")[0]
     patterns = Patterns.of([signature], True)
     case = (chunk_of([sample]), patterns, Limits.of(patterns, 3), True)
-    expected, found = search(case, edits=edits), search(case, edits=edits, backend=cuda)
-    assert len(expected[0]) >= 8
-    assert (rows(found[0]), found[1]) == (rows(expected[0]), expected[1])
+    assert len(assert_as_on_cpus(cuda, case, edits)[0]) >= 8
 
 
 def guides(seed: int, sample: str, ambiguous: float, strict: bool) -> Case:
@@ -130,10 +125,7 @@ def test_positions__are_selected_by_exact_bases(
     case = guides(4, sample, ambiguous, strict)
     sweeps = sweep_queries.plan_sweeps(*case[1:3])
     assert sum(len(each.queries) for each in sweeps if len(each.selected)) > 10
-    expected, _ = search(case, edits=False)
-    found, _ = search(case, edits=False, backend=cuda)
-    assert len(expected) > 0
-    assert rows(found) == rows(expected)
+    assert len(assert_as_on_cpus(cuda, case, False)[0]) > 0
 
 
 @pytest.mark.parametrize("device", ["cpu", "emulated"])
@@ -144,9 +136,6 @@ def test_scan__of_an_illegal_letter_says_where(cuda: Any, edits: bool, device: s
     with pytest.raises(BadBaseError) as error:
         search(case, edits=edits, backend=cpu if device == "cpu" else cuda)
     assert error.value.position == 6
-
-
-# ---- by seeds -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("strict", [False, True])

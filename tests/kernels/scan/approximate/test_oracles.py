@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from itertools import combinations, groupby
+from itertools import combinations, groupby, product
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,7 @@ def backend(device: str) -> Any:
     return import_module(f"multigpu.kernels.scan.approximate.{device}")
 
 
-def cases_with(
-    seed: int, ambiguous: float, lengths: tuple[int, int], plants: int = 20
-) -> tuple[Any, Any]:
+def cases_with(seed: int, ambiguous: float, lengths: Any, plants: int = 20) -> tuple[Any, Any]:
     """Return records and signatures, which are planted in each with up to four edits."""
     rng = np.random.default_rng(seed)
     low, high = lengths
@@ -59,12 +57,8 @@ def text_of(patterns: Patterns, number: int) -> str:
 @cache
 def agreeing(letter: str, strict: bool) -> set[str]:
     """Return the letters of samples that match a letter of a pattern."""
-    bases = set(MEANING[letter])
-    return {
-        other
-        for other, meant in MEANING.items()
-        if (set(meant) <= bases if strict else set(meant) & bases)
-    }
+    bases, agree = set(MEANING[letter]), set.issuperset if strict else set.intersection
+    return {other for other, meant in MEANING.items() if agree(bases, set(meant))}
 
 
 def one_of(letters: set[str]) -> str:
@@ -188,9 +182,7 @@ def test_edits__are_those_of_edlib_before_every_end(
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("strict", [False, True])
-def test_starts__are_the_largest_with_the_edits_that_edlib_counts(
-    backend: Any, edlib_distance: Any, strict: bool
-) -> None:
+def test_starts__are_the_largest_by_edlib(backend: Any, edlib_distance: Any, strict: bool) -> None:
     records, signatures = cases_with(9, 0.1, (6, 40))
     patterns = Patterns.of(signatures, True)
     found = hits(records, patterns, Limits.of(patterns, 0.3), strict, edits=True, backend=backend)
@@ -221,21 +213,16 @@ def sassy_hits(searcher: Any, pattern: bytes, text: bytes, most: int) -> set[tup
 @pytest.mark.parametrize("ambiguous", [0.0, 0.1, 0.4])
 @pytest.mark.parametrize("most", [0, 1, 4])
 @pytest.mark.parametrize("lengths", [(8, 33), (33, 65), (65, 200)])
-def test_edits__are_those_of_sassy(
-    backend: Any, lengths: tuple[int, int], most: int, ambiguous: float
-) -> None:
+def test_edits__are_those_of_sassy(backend: Any, lengths: Any, most: int, ambiguous: float) -> None:
     sassy = pytest.importorskip("sassy", reason=NO_WHEEL)
     records, signatures = cases_with(11, ambiguous, lengths)
     patterns = Patterns.of(signatures, True)
     limits = Limits.of(patterns, most)
     found = hits(records, patterns, limits, False, edits=True, backend=backend)
     # Each strand by itself: sassy looks for the fewest edits among starts on the other one.
-    searcher = sassy.Searcher("iupac", rc=False)
-    theirs = [
-        (r, p, *hit)
-        for r, record in enumerate(records)
-        for p in range(len(patterns))
-        for hit in sassy_hits(searcher, text_of(patterns, p).encode(), record.tobytes(), most)
-    ]
+    searcher, theirs = sassy.Searcher("iupac", rc=False), []
+    for (r, record), p in product(enumerate(records), range(len(patterns))):
+        hits_here = sassy_hits(searcher, text_of(patterns, p).encode(), record.tobytes(), most)
+        theirs += [(r, p, *hit) for hit in hits_here]
     assert len(theirs) > 5
     assert sorted((r, p, end, errors) for r, p, _, end, errors in found) == sorted(theirs)

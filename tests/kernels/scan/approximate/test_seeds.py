@@ -1,5 +1,6 @@
 """The search with errors by seeds, against the plain recurrences and the sweep."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,14 +64,14 @@ def test_hits__are_those_of_the_reference(edits: bool, case: Case) -> None:
     chunk, patterns, limits, strict = case
     expected, _ = reference.search(chunk, patterns, limits, edits=edits, strict=strict)
     assert rows(search(case, edits=edits)[0]) == rows(expected)
+    scanner = partial(cpu.ErrorScanner, patterns, limits, edits=edits, strict=strict)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu_hits, "FIRST_ROOM", 2)
         wanted: list[Wanted] = ["first", "best"]
         for choice in wanted:
-            scanner = cpu.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted=choice)
-            every = cpu.ErrorScanner(patterns, limits, edits=edits, strict=strict, wanted="all")
-            chosen = every.scan(chunk).chosen(choice, patterns.strands, by_end=edits)
-            assert rows(scanner.scan(chunk)) == rows(chosen)
+            every = scanner(wanted="all").scan(chunk)
+            chosen = every.chosen(choice, patterns.strands, by_end=edits)
+            assert rows(scanner(wanted=choice).scan(chunk)) == rows(chosen)
 
 
 @pytest.mark.parametrize("edits", [False, True])
@@ -119,9 +120,8 @@ def found_by_seeds(case: Case, edits: bool) -> Any:
     planes = np.empty((len(chunk.letters) // 64 + 3, 4), np.uint64)
     pack(chunk.letters, planes)
     samples = Samples(planes, chunk.offsets, chunk.letters)
-    return cpu_seeds.search(
-        samples, packed, limits, table, edits=edits, strict=strict, wanted="all"
-    )
+    how: dict[str, Any] = {"edits": edits, "strict": strict, "wanted": "all"}
+    return cpu_seeds.search(samples, packed, limits, table, **how)
 
 
 @pytest.mark.parametrize("edits", [False, True])
@@ -160,10 +160,6 @@ def test_samples_without_hits__leave_next_to_no_candidates(ambiguous: float, edi
     """Each filter is sharp: one that lets all pass would find the same hits, slowly."""
     rng = np.random.default_rng(7)
     signatures = [random_letters(rng, 2000, ambiguous) for _ in range(10)]
-    patterns = Patterns.of(signatures)
-    case = (
-        chunk_of([random_letters(rng, 200_000, ambiguous)]),
-        patterns,
-        Limits.of(patterns, 0.05),
-    )
-    assert len(found_by_seeds((*case, False), edits)) <= 3
+    patterns, chunk = Patterns.of(signatures), chunk_of([random_letters(rng, 200_000, ambiguous)])
+    case = (chunk, patterns, Limits.of(patterns, 0.05), False)
+    assert len(found_by_seeds(case, edits)) <= 3
