@@ -51,6 +51,32 @@ def test_record__that_is_wrong_is_named(record: Any, problem: str) -> None:
         blocks_of([("good", "A", "I"), ("bare", "A", None), record])
 
 
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        (("x\0", "AC", "II"), r"'x\\x00': the name has the control character '\\x00'.*"),
+        (("x", "A\0", "II"), r"'x': '\\x00' at position 1 \(from 0\) is not a base"),
+        (("x", "AC", "I\0"), r"'x': '\\x00' at position 1 \(from 0\) is no quality from .* 33"),
+        (("x", "AC", "\0"), "'x': the sequence has 2 bases, the quality has 1 characters"),
+    ],
+)
+def test_record__with_a_nul_is_named(record: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=f"^samples: record {problem}$"):
+        blocks_of([("good", "A", "I"), record, ("good", "A", "I")])
+
+
+@pytest.mark.parametrize("other", ["x", b"x", "caf\xe9 1", "\udce9"])
+@pytest.mark.parametrize("quality", [("II",), (b"II",), (None,), ()])
+def test_records__of_any_kinds_of_text_are_as_in_files(other: Any, quality: Any) -> None:
+    raw = other if isinstance(other, bytes) else other.encode("utf-8", "surrogateescape")
+    values = [each if isinstance(each, bytes) else (each or "").encode() for each in quality]
+    [found] = blocks_of([("a\tb c", "AC", *quality), (other, b"GT", *quality)] * 2, 1 << 20)
+    expected = [(b"a", b"AC", *(values or [b""])), (raw.split()[0], b"GT", *(values or [b""]))]
+    assert found == expected * 2
+    [found] = blocks_of([("a\tb c", "AC", *quality), (other, "GT", *quality)] * 2, 1 << 20)
+    assert found == expected * 2
+
+
 @pytest.mark.parametrize("record", [(), ("x",)])
 def test_first_record__that_is_wrong_is_named(record: Any) -> None:
     with pytest.raises(InputError, match=r"record 0 \(from 0\): expected \(name, sequence\) as te"):

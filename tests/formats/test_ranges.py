@@ -1,6 +1,7 @@
 """FASTQ in BGZF, cut at any block: the records, positions and errors of the plain text."""
 
 import gzip
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -18,6 +19,7 @@ from multigpu.formats.sequences import streams
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.ranges import bgzf_spans, read_bgzf
 from multigpu.formats.sequences.spans import BgzfSpan
+from multigpu.formats.storage import bgzf as blocks
 from multigpu.formats.storage.sources import Source
 from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END
 from multigpu.kernels.device.buffers import Buffers
@@ -124,3 +126,20 @@ def test_ranges__of_damaged_data_are_an_error(store: Store, at: int) -> None:
     path = store(good[:at] + bytes([good[at] ^ 0x10]) + good[at + 1 :])
     with pytest.raises(InputError, match=r"gzip|a record should"):
         raise next((part.error for part in read_all(path, 3000) if part.error), ValueError)
+
+
+@pytest.mark.parametrize("tail", [b"", bytes(99), gzip.compress(b"ACGT"), bgzf(b"ACGT")[:30]])
+@pytest.mark.parametrize("at_a_time", [2, 3, 512])
+def test_borders__are_those_of_all_whole_blocks(
+    at_a_time: int, tail: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, path = bgzf(READS[:4000], block=300), tmp_path / "reads.fastq.gz"
+    path.write_bytes(stored + tail)
+    borders, left = [(0, 0)], stored
+    while left:
+        block = zlib.decompressobj(31)
+        content = borders[-1][1] + len(block.decompress(left))
+        left = block.unused_data
+        borders.append((len(stored) - len(left), content))
+    monkeypatch.setattr(blocks, "BORDERS", at_a_time)
+    assert list(blocks.block_borders(str(path))) == borders

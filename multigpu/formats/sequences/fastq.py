@@ -28,6 +28,7 @@ from multigpu.kernels.device.buffers import Buffers
 LOOK = 1 << 16  # bytes in which the first record of a span is looked for, and then twice as many
 # A line that begins with @ may be one of qualities, but then a header follows, which does, too.
 HEADER = re.compile(rb"\n(@[^\n]*\n)[^@]")
+SHORT_RECORD = 128  # bytes: as many rows as there are such records are made at a time
 LAST_RECORD_BYTES = 1 << 20  # for bases of a span's last record, more than half of the span's bytes
 
 
@@ -35,10 +36,11 @@ def parse(raw: NDArray[np.uint8], final: bool, offset: int) -> Parsed:
     """Parse bytes that begin with a record; see `SequenceFormat`."""
     tables, fault, stop, qualities = [], TABLE_FULL, 0, 0
     while fault == TABLE_FULL:
-        table = empty_table(ROWS)
+        table = empty_table(len(raw) // SHORT_RECORD + 1)
         count, stop, fault, qualities = fastq.parse(raw, stop, len(raw), final, offset, table)
         tables.append(table[:count])
-    return Parsed(table=np.concatenate(tables), stop=stop, fault=Fault(fault), qualities=qualities)
+    table = np.concatenate(tables) if len(tables) > 1 else tables[0]
+    return Parsed(table=table, stop=stop, fault=Fault(fault), qualities=qualities)
 
 
 def find_first_record(file: int, begin: int, border: int, block_bytes: int = LOOK) -> int:

@@ -3,6 +3,7 @@
 import re
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -153,17 +154,16 @@ def cut_names(names: Texts) -> Texts:
     return Texts(names.raw, names.begins, np.array(lengths, np.int64))
 
 
-def _texts_of(column: Sequence[str | bytes | None]) -> Texts:
+def _texts_of(column: Sequence[Any]) -> Texts:
     """Return texts as they are in files; None as an empty one. Raises TypeError for others."""
-    given: Sequence[Any] = column
-    if None in column:
-        nothing = next((each[:0] for each in column if each is not None), "")
-        given = [nothing if each is None else each for each in column]
-    # All at once: a call for each text takes longer.
-    if set(map(type, given)) == {str} and (text := "".join(given)).isascii():
-        lengths = np.fromiter(map(len, given), np.int64, len(given))
-        return Texts.one_after_the_other(np.frombuffer(text.encode(), np.uint8), lengths)
-    return Texts.of(given if set(map(type, given)) == {bytes} else list(map(bytes_of, given)))
+    # All at once: a look at each text takes longer. What is no `str` ends the attempt.
+    with suppress(TypeError):
+        if (text := "".join(column)).isascii():
+            lengths = np.fromiter(map(len, column), np.int64, len(column))
+            return Texts.one_after_the_other(np.frombuffer(text.encode(), np.uint8), lengths)
+    if set(map(type, column)) == {bytes}:
+        return Texts.of(column)
+    return Texts.of([b"" if each is None else bytes_of(each) for each in column])
 
 
 def bytes_of(text: Any) -> bytes:

@@ -1,7 +1,6 @@
 """BGZF by several threads: its blocks say how long they are, so each can be read alone."""
 
 import io
-import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import numpy as np
+
 from multigpu.formats.storage.decompress import (
-    BGZF_LARGEST,
     HEADER,
     Members,
     NamedStream,
@@ -24,7 +24,7 @@ from multigpu.formats.storage.stored_streams import errors_named
 
 BATCH = 2 << 20  # stored bytes that one thread takes together
 SHORTEST = 26  # bytes of a block: header, no data, checksum and length
-LENGTH = 4  # bytes of the length
+BORDERS = 512  # of blocks, which are looked for together
 
 Memory = NDArray[np.uint8]
 
@@ -91,18 +91,16 @@ def block_borders(path: str) -> Iterator[tuple[int, int]]:
 
     The last of them is where no whole block follows: at the end, or at other data.
     """
-    stored = content = 0
+    from multigpu.kernels.compiled.bgzf import HEADER, LENGTH, follow_blocks
+
+    room, borders = np.empty(LENGTH + HEADER, np.uint8), np.zeros((BORDERS, 2), np.int64)
+    count = BORDERS
     with errors_named(path), io.FileIO(path) as file:
-        head = os.pread(file.fileno(), HEADER, 0)
-        while True:
-            yield stored, content
-            size = bgzf_size(head) or 0
-            # The length of its content stands at the end of a block.
-            found = os.pread(file.fileno(), LENGTH + HEADER, max(0, stored + size - LENGTH))
-            length = int.from_bytes(found[:LENGTH], "little")
-            if size < SHORTEST or len(found) < LENGTH or length > BGZF_LARGEST:
-                return
-            stored, content, head = stored + size, content + length, found[LENGTH:]
+        while count == BORDERS:
+            count = follow_blocks(file.fileno(), room, borders)
+            yield from zip(*borders[: count - 1].T.tolist(), strict=True)
+            borders[0] = borders[count - 1]
+    yield int(borders[0, 0]), int(borders[0, 1])
 
 
 def least_content(path: str) -> int:
