@@ -103,10 +103,7 @@ def _find_workers(deployment: Deployment, stack: contextlib.ExitStack) -> Worker
 
 
 def _start_processes(
-    deployment: Deployment,
-    stack: contextlib.ExitStack,
-    folder: str,
-    unwanted: threading.Event,
+    deployment: Deployment, stack: contextlib.ExitStack, folder: str, unwanted: threading.Event
 ) -> Workers:
     """Return worker processes of this machine, which end with the stack.
 

@@ -252,12 +252,7 @@ class Job:
             logger.warning(NOT_KEPT, unknown[0].removeprefix(INPUT))
             return plan
         self._journal = Journal(
-            self._journal_path,
-            about,
-            plan,
-            codec=codec,
-            resume=self.run.resume,
-            stands=self.stands,
+            self._journal_path, about, plan, codec=codec, resume=self.run.resume, stands=self.stands
         )
         if self._journal.thrown_away:
             logger.warning(spelled(STARTING_OVER))

@@ -25,13 +25,7 @@ from multigpu.formats.molecules.bonds import (
     neighbours_of,
 )
 from multigpu.formats.molecules.elements import is_element, without_isotopes
-from multigpu.formats.molecules.molecule import (
-    AROMATIC,
-    Bond,
-    BondGraph,
-    Molecule,
-    MoleculeError,
-)
+from multigpu.formats.molecules.molecule import AROMATIC, Bond, BondGraph, Molecule, MoleculeError
 from multigpu.formats.molecules.pdb import SERIAL
 from multigpu.formats.optional import quiet_rdkit
 

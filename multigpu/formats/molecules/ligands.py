@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.molecules.fields import last_end
-from multigpu.formats.molecules.registry import (
-    FORMATS,
-    POSE_FORMATS,
-    SUFFIXES,
-    format_of_content,
-)
+from multigpu.formats.molecules.registry import FORMATS, POSE_FORMATS, SUFFIXES, format_of_content
 from multigpu.formats.molecules.smiles import NO_PLACES, SMILES
 from multigpu.formats.storage.input_paths import suffix_of
 from multigpu.formats.storage.sources import FileKind, Source, inspect_source

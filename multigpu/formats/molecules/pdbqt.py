@@ -3,18 +3,10 @@
 import re
 
 from multigpu.formats.molecules import fields, pdb
-from multigpu.formats.molecules.autodock_types import (
-    OPENED,
-    PSEUDO_TYPES,
-    types_in_file,
-)
+from multigpu.formats.molecules.autodock_types import OPENED, PSEUDO_TYPES, types_in_file
 from multigpu.formats.molecules.bond_orders import pdbqt_graph
 from multigpu.formats.molecules.elements import element_of
-from multigpu.formats.molecules.molecule import (
-    LigandFormat,
-    Molecule,
-    MoleculeError,
-)
+from multigpu.formats.molecules.molecule import LigandFormat, Molecule, MoleculeError
 
 CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
 ROOTS = (b"ROOT\n", b"ROOT\r", b"ROOT ")

@@ -10,13 +10,7 @@ from dataclasses import replace
 from multigpu.errors import UsageError, quoted
 from multigpu.formats.molecules.bonds import bonds_of
 from multigpu.formats.molecules.elements import is_element
-from multigpu.formats.molecules.molecule import (
-    Bond,
-    Molecule,
-    MoleculeError,
-    PoseNotes,
-    Positions,
-)
+from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError, PoseNotes, Positions
 from multigpu.formats.molecules.registry import POSE_FORMATS, SUFFIXES
 from multigpu.formats.molecules.sdf import NO_ELEMENT, SDF, build
 from multigpu.formats.storage.suffixes import uncompressed_suffix
