@@ -83,9 +83,6 @@ def closing_client(client: Any) -> Iterator[Any]:
             client.close(timeout=CLOSE_TIMEOUT)
 
 
-# ---- a scheduler that is running --------------------------------------------------------------
-
-
 @contextmanager
 def connected_client(deployment: Deployment) -> Iterator[Any]:
     """Yield a `dask.distributed.Client` of the deployment's scheduler."""

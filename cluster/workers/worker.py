@@ -93,9 +93,6 @@ def start_device(gpu: str | None) -> None:
     memory.free_bytes(device_of(gpu))
 
 
-# ---- the life of a chunk ----------------------------------------------------------------------
-
-
 def run_chunk(key: str, gpu: str | None, span: Any, cpu_fallback: bool = True) -> Outcome[Any]:
     """Load, compute and finish one span.
 

@@ -92,9 +92,6 @@ def reads(alignments: AlignmentFile, stretch: Stretch, ordered: bool) -> Iterato
     return cram.reads(alignments.path, ordered)
 
 
-# ---- what the files of a cohort have in common --------------------------------------------------
-
-
 def without_chr(name: str) -> str:
     """Return a chromosome's name without the `chr` that some have and some have not."""
     return name[3:] if name.lower().startswith("chr") and len(name) > 3 else name
@@ -163,9 +160,6 @@ def numbers_of(names: Sequence[str], file: AlignmentFile, rename: bool, source: 
             raise InputError(source, problem)
         found[number] = name
     return list(found)
-
-
-# ---- cutting ----------------------------------------------------------------------------------
 
 
 def cut(

@@ -118,9 +118,6 @@ def types_in_file(molecule: Molecule) -> AtomTypes:
     return AtomTypes(types=molecule.types, charges=molecule.charges)
 
 
-# ---- by RDKit ---------------------------------------------------------------------------------
-
-
 def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     """Return types and Gasteiger's charges of a molecule of SDF. Raises MoleculeError."""
     from rdkit.Chem.rdPartialCharges import ComputeGasteigerCharges
@@ -174,9 +171,6 @@ def smarts(pattern: str) -> Any:
     from rdkit.Chem import MolFromSmarts
 
     return MolFromSmarts(pattern)
-
-
-# ---- by SYBYL's types -------------------------------------------------------------------------
 
 
 def types_by_sybyl(molecule: Molecule) -> AtomTypes:

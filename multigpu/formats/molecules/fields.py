@@ -18,9 +18,6 @@ from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError, P
 TOKEN = re.compile(rb"\S+")
 
 
-# ---- borders ----------------------------------------------------------------------------------
-
-
 def find_lines(marks: tuple[bytes, ...], text: bytes) -> list[int]:
     """Return where the lines begin that begin with one of the marks."""
     pattern = rb"\n(?=%b)" % b"|".join(map(re.escape, marks))
@@ -36,9 +33,6 @@ def last_end(ends: list[int]) -> int:
 def add_rest(ends: list[int], text: bytes, is_record: bool) -> list[int]:
     """Return the ends, and that of the text where the rest of it is a record."""
     return [*ends, len(text)] if is_record and last_end(ends) < len(text) else ends
-
-
-# ---- reading ----------------------------------------------------------------------------------
 
 
 def decode(line: bytes) -> str:
@@ -91,9 +85,6 @@ def check_bond(a: int, b: int, order: int, atoms: int, row: int) -> Bond:
 def positions_of(rows: Sequence[Sequence[float]]) -> Positions:
     """Return float64[n, 3], of no atoms as well."""
     return np.array(rows, np.float64).reshape(-1, 3)
-
-
-# ---- writing ----------------------------------------------------------------------------------
 
 
 def format_number(number: float, width: int, decimals: int) -> str:

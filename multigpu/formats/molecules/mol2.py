@@ -43,9 +43,6 @@ def _begin_of_comments(text: bytes, at: int) -> int:
         at = before
 
 
-# ---- reading ----------------------------------------------------------------------------------
-
-
 def parse(lines: list[bytes]) -> Molecule:
     rows: list[int] = []
     places, elements, types, charges = [], [], [], []
@@ -132,9 +129,6 @@ def read_name(text: bytes) -> str:
     """Return the first line of the head."""
     lines = text.splitlines()
     return next((fields.decode(lines[row]) for row in _head(lines)), "")
-
-
-# ---- writing ----------------------------------------------------------------------------------
 
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:

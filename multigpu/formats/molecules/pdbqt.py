@@ -19,9 +19,6 @@ ELEMENTS_OF_TYPES = {  # that are not called like their element
 }  # fmt: skip
 
 
-# ---- borders ----------------------------------------------------------------------------------
-
-
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the ends of models as of PDB, and where the remarks before a second ROOT begin.
 
@@ -50,9 +47,6 @@ def _begin_of_remarks(text: bytes, at: int) -> int:
         if not text.startswith(HEADS, before):
             return at
         at = before
-
-
-# ---- reading ----------------------------------------------------------------------------------
 
 
 def parse(lines: list[bytes]) -> Molecule:

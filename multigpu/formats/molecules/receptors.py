@@ -130,9 +130,6 @@ def residue_name(line: bytes) -> str:
     return " ".join(filter(None, (fields.decode(line[columns]) for columns in NAMES)))
 
 
-# ---- PDB and mmCIF ----------------------------------------------------------------------------
-
-
 def prepare(
     path: str, content: bytes, is_cif: bool, middle: Sequence[float]
 ) -> tuple[list[bytes], list[str]]:

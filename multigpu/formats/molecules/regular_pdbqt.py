@@ -76,9 +76,6 @@ class RegularRecord(NamedTuple):
         return self.molecule.elements
 
 
-# ---- reading ----------------------------------------------------------------------------------
-
-
 def read_regular(text: bytes, ends: Indices, maps: Sequence[str]) -> dict[int, RegularRecord]:
     """Return the regular ones of the records that end there, by their number.
 
@@ -168,9 +165,6 @@ def _letters(raw: Letters, at: Indices, width: int) -> Letters:
     """Return uint8[n, width]: the letters from each place on."""
     found: Letters = sliding_window_view(raw, width)[at]
     return found
-
-
-# ---- writing ----------------------------------------------------------------------------------
 
 
 def move_regular(records: Sequence[RegularRecord], positions: Positions) -> list[bytes]:

@@ -53,9 +53,6 @@ def fewest_flat_atoms(text: bytes) -> float:
     return {b"2D": FEWEST_FLAT_IN_2D, b"3D": math.inf}.get(dimension, FEWEST_FLAT)
 
 
-# ---- reading ----------------------------------------------------------------------------------
-
-
 # Rows, positions and elements of atoms, bonds, formal charges.
 Table = tuple[list[int], Positions, list[str], list[Bond], dict[int, int]]
 
@@ -145,9 +142,6 @@ def read_name(text: bytes) -> str:
     """Return the first line."""
     lines = text.splitlines()
     return fields.decode(lines[0]) if lines else ""
-
-
-# ---- writing ----------------------------------------------------------------------------------
 
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:

@@ -88,9 +88,6 @@ def types_for_maps(molecule: Molecule, maps: Sequence[str]) -> AtomTypes:
     return AtomTypes(types=types, charges=np.zeros(len(types)))
 
 
-# ---- torsions ---------------------------------------------------------------------------------
-
-
 def count_torsions(molecule: Molecule) -> float:
     """Return the torsions that Vina counts, a multiple of one half.
 

@@ -101,9 +101,6 @@ def _misfit(path: str, name: bytes, problem: str) -> InputError:
     return InputError(path, f"{problem}: {cure}", f"record {quoted(name)}")
 
 
-# ---- files ------------------------------------------------------------------------------------
-
-
 @contextmanager
 def open_sam(
     raw: BinaryIO,

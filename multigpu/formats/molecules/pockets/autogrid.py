@@ -36,9 +36,6 @@ WRITTEN = 1 << 16  # values that become text at once
 Geometry = dict[str, tuple[float, ...]]
 
 
-# ---- reading ----------------------------------------------------------------------------------
-
-
 def read(file: PocketFile) -> Pocket:
     """Return the grids of a `*.maps.fld` and of the maps that it names, which must agree with it.
 
@@ -133,9 +130,6 @@ def _shown(numbers: Sequence[float]) -> str:
 def refuse_map(file: PocketFile) -> Pocket:
     """Raise InputError: one map is not a pocket."""
     raise InputError(file.path, "this is one map of several: give the .maps.fld that names them")
-
-
-# ---- writing ----------------------------------------------------------------------------------
 
 
 def check_field(path: str) -> None:

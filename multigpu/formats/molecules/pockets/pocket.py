@@ -85,9 +85,6 @@ def _not_finite(pocket: Pocket) -> InputError:
     return InputError(pocket.path, problem, f"{name}grid index {index} (from 0)")
 
 
-# ---- formats ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PocketFile:
     """A file of a pocket, for its reader.
