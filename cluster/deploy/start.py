@@ -113,7 +113,7 @@ def _start_processes(
     _import_dask()
     if unwanted.is_set():
         raise Failure("nobody waits for the workers")
-    from multigpu.cluster.deploy.worker_processes import local_client
+    from multigpu.cluster.deploy.dask_clients import local_client
 
     client = stack.enter_context(local_client(deployment, folder))
     gpu = worker.OWN if deployment.devices else None
@@ -134,7 +134,7 @@ def _import_dask() -> None:
 
 def _kill_late_workers(folder: str) -> None:
     """Kill the worker processes that are left; none is where their module is still loading."""
-    module = sys.modules.get("multigpu.cluster.deploy.worker_processes")
+    module = sys.modules.get("multigpu.cluster.deploy.dask_clients")
     if kill_workers := getattr(module, "kill_workers", None):
         kill_workers(folder)
 

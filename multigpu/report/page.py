@@ -15,8 +15,7 @@ from markupsafe import Markup
 from multigpu import __version__
 from multigpu.citation import PROGRAM
 from multigpu.errors import printable
-from multigpu.report.figures import Figure, as_script, script_json
-from multigpu.report.space import Scene
+from multigpu.report.figures import Figure, Scene, as_script, script_json
 from multigpu.run.summary import versions
 
 Facts = Sequence[tuple[str, str]]  # names with values

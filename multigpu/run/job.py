@@ -11,15 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.deployment import Deployment, threads_or_processes
 from multigpu.cluster.deploy.start import PendingWorkers, start_workers, workers_of_client
-from multigpu.cluster.deploy.threads_or_processes import threads_or_processes
 from multigpu.cluster.devices import memory
 from multigpu.cluster.devices.gpus import Device
-from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.dispatch import dispatch, journal_outcomes
 from multigpu.cluster.engine.events import Event, Listener
-from multigpu.cluster.engine.journal import Journal
+from multigpu.cluster.engine.journal import Codec, Journal
 from multigpu.cluster.engine.plan import Capacity, least_free
 from multigpu.cluster.engine.workload import P, S, Series, Workload
 from multigpu.cluster.errors import DiskFull

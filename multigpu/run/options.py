@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
+from multigpu.cluster.deploy.deployment import WorkEstimate
 from multigpu.cluster.devices.gpus import Device, select, survey
 from multigpu.cluster.devices.memory import CONTEXT_BYTES
 from multigpu.cluster.engine.plan import MEMORY_FRACTION

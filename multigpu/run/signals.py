@@ -75,7 +75,7 @@ def _end_late(reader: int) -> NoReturn:
                 faulthandler.dump_traceback()
             os.write(2, f"multigpu: error: {message}\n".encode())
         # Not imported here: an import might be what hangs.
-        workers = sys.modules.get("multigpu.cluster.deploy.worker_processes")
+        workers = sys.modules.get("multigpu.cluster.deploy.dask_clients")
         if workers is not None:
             workers.kill_workers("")
     finally:

@@ -12,8 +12,7 @@ from support.cohorts import CPU, cnv_job, cohort, some_samples
 from support.examples import examples
 
 from multigpu import UsageError
-from multigpu.cluster.engine.codec import Codec
-from multigpu.cluster.engine.journal import Journal
+from multigpu.cluster.engine.journal import Codec, Journal
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.run.options import RunOptions

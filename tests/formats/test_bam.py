@@ -16,8 +16,7 @@ from support.bgzf_data import bgzf
 
 from multigpu.errors import InputError
 from multigpu.formats.alignments import bam
-from multigpu.formats.alignments.bam import WHOLE, Stretch
-from multigpu.formats.alignments.bam_index import read_index
+from multigpu.formats.alignments.bam import WHOLE, Stretch, read_index
 from multigpu.formats.alignments.files import AlignmentFile, cut, inspect_alignments, reads
 
 WANTED = {number: (0, length) for number, (_, length) in enumerate(REFERENCES)}

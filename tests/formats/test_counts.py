@@ -15,7 +15,7 @@ import pytest
 
 from multigpu.errors import Failure, InputError, UsageError
 from multigpu.formats.alignments.regions import Regions, windows
-from multigpu.formats.tables import counts_parquet, counts_tsv
+from multigpu.formats.tables import counts_arrow, counts_tsv
 from multigpu.formats.tables.counts import CountRows, Counts, place_batches
 from multigpu.formats.tables.counts_files import read_counts, write_counts
 
@@ -67,7 +67,7 @@ def test_tables__bytes_do_not_depend_on_pieces(
     written = table(rows=100)
     write_counts(str(tmp_path / name), written)
     whole = (tmp_path / name).read_bytes()
-    for module in (counts_parquet, counts_tsv):
+    for module in (counts_arrow, counts_tsv):
         monkeypatch.setattr(module, "ROWS", 7)
     assert same(read_counts(str(tmp_path / name)), written)
     write_counts(str(tmp_path / name), written)
@@ -140,7 +140,7 @@ def test_rows__are_sorted_within_chromosomes_as_they_appear(
     arrays = [[kind(value) for value in c] for kind, c in zip(kinds, columns, strict=True)]
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.table(arrays, ["chrom", "start", "end", "a"]), path)
-    for module in (counts_parquet, counts_tsv):
+    for module in (counts_arrow, counts_tsv):
         monkeypatch.setattr(module, "ROWS", rows_at_a_time)
     found = read_counts(path)
     assert found.regions.names == ("c", "d")

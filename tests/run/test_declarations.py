@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from multigpu.errors import InputError, TooLittleMemory, UsageError, option, options_spelled
 from multigpu.run.command import Reporting, command_of
-from multigpu.run.declarations import Options, declaration, declare, flag
-from multigpu.run.functions import function_of
+from multigpu.run.declarations import Options, declaration, declare, flag, function_of
 from multigpu.run.values import Bytes, FilePath, NameList, Paths, Vector, count_or_share
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, several
-from multigpu.formats.alignments import bam, bam_index, cram
+from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.sources import read_beginning
@@ -178,7 +178,7 @@ def cut(
         return [bam.WHOLE], {}
     if Path(file.index).stat().st_mtime < Path(file.path).stat().st_mtime:
         logger.warning("multigpu: %s is older than the file it belongs to", file.index)
-    entries = bam_index.read_index(file.index)
+    entries = bam.read_index(file.index)
     _check_index(file, entries)
     with_reads = [number for number, each in enumerate(entries) if len(each.offset)]
     stored = sorted(with_reads, key=lambda number: int(entries[number].offset[0]))
@@ -203,7 +203,7 @@ def index_error(file: AlignmentFile) -> InputError:
     return InputError(f"{file.index}", f"is damaged, or not the index of {file.path}: {cure}")
 
 
-def _check_index(file: AlignmentFile, entries: Sequence[bam_index.Entries]) -> None:
+def _check_index(file: AlignmentFile, entries: Sequence[bam.Entries]) -> None:
     """Raise InputError where the file goes on after the last record that the index knows."""
     last = max((each.end for each in entries), default=0)
     wrong = len(entries) != len(file.references) or last >> 16 > Path(file.path).stat().st_size
@@ -213,7 +213,7 @@ def _check_index(file: AlignmentFile, entries: Sequence[bam_index.Entries]) -> N
     raise index_error(file)
 
 
-def _between(number: int, entries: bam_index.Entries, begin: int, end: int) -> NDArray[np.int64]:
+def _between(number: int, entries: bam.Entries, begin: int, end: int) -> NDArray[np.int64]:
     """Return the stretches between entries of a reference: int64[3, n], begin, end and offset."""
     first = int(np.searchsorted(entries.position, begin, "right")) - 1
     stop = int(np.searchsorted(entries.position, end))

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.journal import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, UsageError, option, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
+from multigpu.cluster.deploy.deployment import WorkEstimate
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declare
 from multigpu.run.options import MOST, GpuLanes

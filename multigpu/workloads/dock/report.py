@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.files import atomic_output
-from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
+from multigpu.report.figures import DrawnMolecule, Figure, axis, bar_figure, bars, literal, rounded
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
-from multigpu.report.space import DrawnMolecule
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.scene import scene_of
 from multigpu.workloads.dock.stats import Outliers, are_far

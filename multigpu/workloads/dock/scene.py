@@ -13,7 +13,7 @@ from multigpu.formats.molecules.receptors import RECEPTORS, atom_label
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.maps import Receptor
-from multigpu.report.space import DrawnMolecule, Scene, Surface
+from multigpu.report.figures import DrawnMolecule, Scene, Surface
 
 NEAR = 6.0  # Å: residues of the receptor with an atom nearer to a pose are drawn
 GRID_POINTS = 200_000  # of the surface, at most: a larger grid is drawn coarser

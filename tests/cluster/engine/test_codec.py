@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from multigpu.cluster.engine.codec import Codec
-from multigpu.cluster.engine.journal import UNPACK_ERRORS
+from multigpu.cluster.engine.journal import UNPACK_ERRORS, Codec
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.cluster.engine.codec import Codec
-from multigpu.cluster.engine.journal import MAGIC, RECORD, Journal, journal_of
+from multigpu.cluster.engine.journal import MAGIC, RECORD, Codec, Journal, journal_of
 from multigpu.cluster.errors import Failure, UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -202,7 +201,7 @@ def test_journal__belongs_to_one_run_at_a_time(tmp_path: Path) -> None:
 FILL = """
 import resource, sys
 from pathlib import Path
-from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.journal import Codec
 from multigpu.cluster.errors import UsageError
 from multigpu.cluster.engine.journal import Journal
 journal = Journal(Path(sys.argv[1]), {}, {}, codec=Codec(), resume=True)

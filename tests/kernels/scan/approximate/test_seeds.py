@@ -12,7 +12,7 @@ from support.scan_cases import array, chunk_of, random_letters
 
 from multigpu.kernels.scan import Limits, Patterns, cpu_hits
 from multigpu.kernels.scan.approximate import cpu, cpu_seeds, reference, seeds
-from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
+from multigpu.kernels.scan.approximate.cpu_seeds import count_windows, make_table
 from multigpu.kernels.scan.cpu_hits import Samples
 from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
 from multigpu.kernels.scan.types import Wanted
