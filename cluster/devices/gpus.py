@@ -166,7 +166,6 @@ def _find(item: str, survey: Survey) -> Sequence[Device]:
 
 
 def _with_prefix(start: str, devices: Sequence[Device]) -> list[Device]:
-    """Return the devices whose UUID begins with `start`."""
     return [device for device in devices if device.uuid.lower().startswith(start.lower())]
 
 

@@ -67,10 +67,7 @@ class Codec:
         )
 
     def unpack_part(self, data: bytes) -> Any:
-        """Unpack a value that must be of one of the classes, where there are any.
-
-        Raises ValueError for any other value.
-        """
+        """Unpack a value of one of the classes, if there are any. Raises ValueError for others."""
         value = self.unpack(data)
         if self._classes and self._classes.get(type(value).__name__) is not type(value):
             raise ValueError(f"a value of type {type(value).__name__} is no part")
@@ -108,7 +105,6 @@ class Codec:
 
 
 def _build(kind: type, contents: Any) -> Any:
-    """Return an object with these contents, as `_contents` gave them."""
     if not is_dataclass(kind):
         return kind(*contents)
     if contents.keys() != set(_kept_fields(kind)):

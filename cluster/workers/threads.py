@@ -115,7 +115,6 @@ class LocalWorkers(Workers):
         self._pool = ThreadPoolExecutor(self.threads, "worker", self._begin_lane)
 
     def _begin_lane(self) -> None:
-        """Give a new thread its GPU."""
         number = next(self._numbers)
         if self._gpus:
             WORKER.lane.gpu = self._gpus[number // self.lanes]

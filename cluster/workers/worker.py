@@ -182,10 +182,7 @@ def _call_in_thread(function: Callable[[], None]) -> None:
 
 
 class AdmittedJobs:
-    """The jobs of a worker, by their keys.
-
-    Threads take the interpreter from each other sooner as long as there are any.
-    """
+    """The jobs of a worker, by key. While there are any, threads of Python take turns sooner."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, AdmittedJob] = {}
@@ -218,10 +215,7 @@ class AdmittedJobs:
 
 @dataclass(frozen=True)
 class Outcome(Generic[P]):
-    """A part with the history of its chunk.
-
-    device: cpu, gpu0, …; it and the worker are empty for a part of a journal
-    """
+    """A part with the history of its chunk; device: cpu, gpu0, … ("", as worker, of a journal)."""
 
     part: P
     worker: str = ""

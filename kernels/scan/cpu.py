@@ -45,10 +45,7 @@ NOTHING = -1
 
 
 class SeedIndex(NamedTuple):
-    """Windows of the seeds by the hash of their bases.
-
-    Entry e is window e % stride of seed e // stride.
-    """
+    """Windows of seeds by their hashes; entry e is window e % stride of seed e // stride."""
 
     known: NDArray[np.uint64]  # the filter: two bits per window
     heads: NDArray[np.int32]  # [2^bucket_bits], the last entry of the bucket or NOTHING

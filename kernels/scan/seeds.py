@@ -52,10 +52,7 @@ GPU = IndexCosts(  # ps
 
 @dataclass(frozen=True)
 class SeedPlan:
-    """Windows of `k` bases at every `stride`-th position.
-
-    The index answers for up to `blanks` ambiguous bases in one.
-    """
+    """Windows of `k` bases, `blanks` of which may be ambiguous, at every `stride`-th position."""
 
     k: int
     stride: int

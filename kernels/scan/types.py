@@ -64,10 +64,7 @@ class Patterns:
 
     @classmethod
     def of(cls, signatures: Sequence[NDArray[np.uint8]], both_strands: bool = False) -> "Patterns":
-        """Return the patterns of signatures, uint8 letters.
-
-        Raises ValueError for an illegal letter or none.
-        """
+        """Return the patterns of uint8 letters. Raises ValueError for an illegal letter or none."""
         offsets = np.cumsum([0, *map(len, signatures)], dtype=np.int64)
         return cls.of_joined(np.concatenate(signatures), offsets, both_strands)
 
@@ -104,7 +101,6 @@ class Patterns:
 
 @jit_no_alloc
 def _write_both(sets: Any, offsets: Any, complements: Any, both: Any) -> None:
-    """Write each pattern, then its reverse complement."""
     for p in range(offsets.shape[0] - 1):
         begin, end = offsets[p], offsets[p + 1]
         for i in range(begin, end):
@@ -260,10 +256,7 @@ class Hits:
 
 
 class ChunkScanner(Protocol):
-    """Searches chunks for the same patterns, exactly or with errors, on one device.
-
-    Several threads may use it at once.
-    """
+    """Searches chunks for the same patterns on one device; threads may use it at once."""
 
     def scan(self, chunk: Chunk) -> Hits:
         """Return the hits of a chunk, ordered as by `Hits.choice`.

@@ -81,10 +81,7 @@ TYPES: tuple[tuple[values.Kind, Any], ...] = (
 
 
 class GroupedCommand(click.Command):
-    """Command whose help has the options in groups.
-
-    declared  its options and arguments
-    """
+    """Command whose help has options in groups. declared: its options and arguments."""
 
     declared: list[Option]
 
@@ -206,10 +203,7 @@ class Summary(Options, group="Reporting"):
 
 @dataclass(frozen=True, kw_only=True)
 class Reporting(Summary, group="Reporting"):
-    """Files that a run writes, and lines that it shows, beside its output.
-
-    started  when the command began
-    """
+    """Files and lines of a run beside its output. started: when the command began."""
 
     log_json: TextPath | None = declare(None, "Write every event as a line of JSON.")
     progress: bool | None = declare(None, "Show the progress.", default="on a terminal")

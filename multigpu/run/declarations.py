@@ -310,7 +310,6 @@ def function_of(
 
 
 def _signature(kind: Any, result: Any) -> Signature:
-    """Return the signature of a request's constructor, with types as Python has them."""
     hints = get_type_hints(kind)
     parameters = [
         Parameter(

@@ -54,7 +54,6 @@ def parse(raw: Any, at: Any, table: Any) -> Any:
 
 @jit_no_alloc
 def _set_row(name: Any, name_end: Any, row: Any) -> None:
-    """Set a row without bases."""
     row[NAME], row[NAME_END] = name, name_end
     row[LENGTH], row[QUALITY], row[WRAPPED] = 0, -1, 1
 

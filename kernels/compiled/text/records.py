@@ -275,5 +275,4 @@ def mask_records(out: Any, offsets: Any, which: Any, starts: Any, ends: Any) -> 
 
 @jit_no_alloc
 def _letters_end(out: Any, at: Any, end: Any, is_fasta: Any) -> Any:
-    """Return where the letters of the line [at, end) end."""
     return end_of_bases(out, at, end) if is_fasta else trimmed(out, at, end)

@@ -248,10 +248,7 @@ def _columns(table: Any, band: Any, row: Any) -> Any:
 
 @jit_no_alloc
 def fill_first_row(table: Any, band: Any, begin: Any, costs: Any) -> None:
-    """Set the costs of the row that paths begin in.
-
-    begin  the position where they begin, or ANYWHERE
-    """
+    """Set the costs of the row that paths begin in, at the position `begin` or ANYWHERE."""
     first, stop = _columns(table, band, band.first)
     for k in range(first, stop):
         position = band.first + band.shift + k

@@ -186,7 +186,6 @@ class ErrorScanner(EditScanner):
         return Samples(planes, chunk.offsets, chunk.letters)
 
     def _find_seeds(self, samples: Samples) -> NDArray[np.int64]:
-        """Return what is found by seeds, see `cpu_seeds.Search`."""
         parts = [
             cpu_seeds.search(
                 samples, self._packed, self.limits, table,

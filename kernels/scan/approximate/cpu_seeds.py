@@ -90,7 +90,6 @@ def make_table(packed: PackedPatterns, limits: Limits, plan: TablePlan) -> SeedT
 
 @jit_no_alloc
 def _ambiguous(planes: Any, word: Any, at: Any, k: Any) -> Any:
-    """Return which of k bases of a pattern are ambiguous."""
     a, c, g, t = window(planes, word, at)
     return ~single(a, c, g, t) & ((ONE << np.uint64(k)) - ONE)
 
@@ -178,10 +177,7 @@ def _count_entries(packed: Any, table: Any, choices: Any) -> None:
 
 @jit_no_alloc
 def _fill_entries(packed: Any, table: Any, choices: Any, places: Any) -> None:
-    """Write the entries.
-
-    places  int32[4^k + 1]  where the next one of each key goes
-    """
+    """Write the entries. places: int32[4^k + 1], where the next one of each key goes."""
     for piece in range(choices.shape[0]):
         own = _bases_before(packed, table, piece, piece + 1)
         both = _bases_before(packed, table, piece, piece + 2)
@@ -296,7 +292,6 @@ def _search(search: Any) -> Any:
 
 @jit_no_alloc
 def _is_known(known: Any, key: Any) -> Any:
-    """Return 1 where a seed has this key, else 0."""
     return np.uint64(known[key >> np.uint64(5)]) >> (key & np.uint64(31)) & ONE
 
 
@@ -423,7 +418,6 @@ def _settle_in_gap(search: Any, record: Any, position: Any, count: Any) -> Any:
 
 @jit_no_alloc
 def _settle(search: Any, record: Any, position: Any, own: Any, count: Any) -> Any:
-    """Keep what is found by a piece at a position."""
     hits, table = search.hits, search.table
     p = table.pattern[own]
     start = position - table.begin[own]

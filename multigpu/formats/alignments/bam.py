@@ -222,7 +222,6 @@ def has_more(path: str, offset: int) -> bool:
 
 
 def _read_header(content: _Content) -> tuple[bytes, list[tuple[str, int]]]:
-    """Return the text, and name and length of every reference."""
     if content.take(4) != MAGIC:
         raise InputError(content.path, "is no BAM file")
     text = content.take(content.number())

@@ -91,7 +91,6 @@ def _open(path: str) -> Iterator[Any]:
 
 
 def _read_rows(file: Any) -> Iterator[tuple[int, int, int, int, int, int, bool]]:
-    """Yield the columns of every mapped read."""
     for read in file.fetch(until_eof=True):
         start = read.reference_start
         if not read.is_unmapped and read.reference_id >= 0 and start >= 0:

@@ -127,7 +127,6 @@ def check_references(files: Sequence[AlignmentFile], rename: bool) -> None:
 
 
 def _key(reference: Reference | None, rename: bool) -> Reference | None:
-    """Return a reference by which it is compared."""
     if reference is None or not rename:
         return reference
     return without_chr(reference[0]), reference[1]

@@ -69,10 +69,7 @@ class Regions:
         return [slice(a, b) for a, b in pairwise([0, *borders.tolist(), len(self)])]
 
     def by_name(self, key: Callable[[str], str] = str) -> dict[str, slice]:
-        """Return the rows of each chromosome by its name, in order.
-
-        key  of a name, by which it is found
-        """
+        """Return the rows of each chromosome, in order, by the key of its name."""
         return {key(self.names[self.chrom[rows.start]]): rows for rows in self.blocks}
 
     @classmethod

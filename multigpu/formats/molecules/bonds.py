@@ -30,10 +30,7 @@ def bonds_of(molecule: Molecule) -> Sequence[Bond]:
 
 
 def near_bonds(elements: Sequence[str], positions: Positions) -> list[Bond]:
-    """Return single bonds between atoms that are near enough, except between two hydrogens.
-
-    positions: float64[n, 3], Å
-    """
+    """Return single bonds between near atoms, but two hydrogens. positions: float64[n, 3], Å."""
     radii = np.array([covalent_radius(element) for element in elements])
     return [(a, b, 1) for a, b in near_pairs(positions, radii).tolist()]
 

@@ -93,10 +93,7 @@ def canonical_smiles(text: bytes, layout: str) -> str:
 
 
 def _read_graph(chem: Any, text: bytes, layout: str) -> tuple[Any, bytes]:
-    """Return RDKit's molecule of a record, and the data items of SDF with the last line.
-
-    Raises MoleculeError.
-    """
+    """Return RDKit's molecule of a record, and the data items of SDF. Raises MoleculeError."""
     if layout == SMILES.name:
         return _graph_of_smiles(chem, read_smiles(text)[0]), b"$$$$\n"
     molecule = parse(text, layout)

@@ -116,10 +116,7 @@ def move_columns(
 
 
 def move_words(molecule: Molecule, positions: Positions, first: int, decimals: int) -> list[bytes]:
-    """Return the lines with other coordinates.
-
-    They are the words from `first` on, as wide as before if they fit.
-    """
+    """Return the lines with coordinates from word `first` on, as wide as before if they fit."""
     lines = list(molecule.lines)
     for row, place in zip(molecule.rows, positions.tolist(), strict=True):
         before, *words = islice(TOKEN.finditer(lines[row]), first - 1, first + 3)

@@ -119,7 +119,6 @@ def _head(lines: Sequence[bytes]) -> range:
 
 
 def _check_counts(counts: Sequence[bytes], atoms: int) -> None:
-    """Raise MoleculeError where the numbers in the head are not those of its atoms."""
     claimed = b"".join(counts[:1])
     if claimed.isdigit() and claimed.lstrip(b"0") != (b"%d" % atoms).lstrip(b"0"):
         raise MoleculeError(f"it has {atoms} atoms where its header says {quoted(claimed)}")

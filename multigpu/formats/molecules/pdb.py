@@ -129,10 +129,7 @@ def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
 
 
 def _drop_atoms(lines: list[bytes], rows: Sequence[int], dropped: set[int]) -> list[bytes]:
-    """Return all lines; those about dropped atoms, and CONECT that names one, are empty.
-
-    rows: of all atoms.
-    """
+    """Return the lines; those about dropped ones of all atoms, or CONECT with one, are empty."""
     if not dropped:
         return lines
     labels = {lines[row][LABEL] for row in dropped}

@@ -50,10 +50,7 @@ def _begin_of_remarks(text: bytes, at: int) -> int:
 
 
 def parse(lines: list[bytes]) -> Molecule:
-    """Return the ligand of a record, without flexible side chains of a receptor.
-
-    Raises MoleculeError.
-    """
+    """Return the ligand, without a receptor's flexible side chains. Raises MoleculeError."""
     text = b"".join(lines)
     ligand = SIDE_CHAIN.sub(b"", text)
     lines = ligand.splitlines(keepends=True) if ligand != text else lines

@@ -43,10 +43,7 @@ def scoring_of(types: Collection[str]) -> Scoring:
 
 
 def score_channels(values: NDArray[np.float32], types: Sequence[str]) -> NDArray[np.float32]:
-    """Return the maps of a pocket as channels of scores, float32[channels, nx, ny, nz].
-
-    values: as `Pocket` has them
-    """
+    """Return a pocket's values as channels of scores, float32[channels, nx, ny, nz]."""
     if scoring_of(types) == "autodock4":
         return energy_channels(values[:-2], values[-2], values[-1])
     return -values if types else values

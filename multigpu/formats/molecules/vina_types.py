@@ -103,7 +103,6 @@ def count_torsions(molecule: Molecule) -> float:
 
 
 def _branches(molecule: Molecule) -> Iterator[tuple[int, int]]:
-    """Yield the atoms of each line BRANCH."""
     numbers = {molecule.lines[row][pdb.SERIAL].strip(): i for i, row in enumerate(molecule.rows)}
     for line in molecule.lines:
         ends = line.split()[1:3] if line.startswith(b"BRANCH") else []

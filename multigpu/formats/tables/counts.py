@@ -166,7 +166,6 @@ def check_rows(
 
 
 def _check_chromosomes(path: str, rows: CountRows, before: int) -> None:
-    """Raise InputError at the first row with a chromosome that is no name."""
     wrong = [number for number, name in enumerate(rows.names) if not name or name_problem(name)]
     if wrong and (there := np.isin(rows.chrom, wrong)).any():
         row = int(np.argmax(there))
@@ -261,7 +260,6 @@ def place_batches(
 
 
 def _check_there(path: str, batch: Any, before: int) -> None:
-    """Raise InputError at the first row without chromosome, start or end."""
     missing = [
         (column.is_null().index(True).as_py(), number)
         for number, column in enumerate(batch.columns[:3])

@@ -148,7 +148,6 @@ def counts_from_frame(frame: Any) -> Counts:
 
 
 def _as_arrow(frame: Any) -> Any:
-    """Return a table of Arrow, whose rows have numbers or names."""
     pa = pyarrow()
     if isinstance(frame, pa.Table):
         return frame

@@ -138,7 +138,6 @@ def _read_text_rows(
 
 
 def _error_of_arrow(path: str, columns: Sequence[str], said: str) -> InputError:
-    """Return an error of Arrow in our words."""
     if found := MISFIT.fullmatch(said):
         column, row, misfit = found.groups()
         where = f"row {row}, column {columns[int(column)]}"

@@ -110,7 +110,6 @@ def _read_sheet(path: str, titles: Sequence[str] = ()) -> list[ListedFile]:
 
 
 def _file_of(sheet: str, fields: dict[str, str], where: str) -> ListedFile:
-    """Return the file of a row. Raises InputError where a field is wrong."""
     name, group, path = fields.get("name", ""), fields.get("group", ""), fields["path"]
     place = _place(sheet, path)
     if not path or not (is_remote(place) or os.path.lexists(place)):

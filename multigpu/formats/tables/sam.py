@@ -88,10 +88,7 @@ class References:
             self._lengths[name] = length
 
     def header(self, program: bytes) -> bytes:
-        """Return the header.
-
-        program  fields of the line @PG
-        """
+        """Return the header. program: fields of the line @PG."""
         lines = [b"@SQ\tSN:%s\tLN:%d\n" % each for each in self._lengths.items()]
         return b"@HD\tVN:1.6\tSO:unsorted\n" + b"".join(lines) + b"@PG\t%s\n" % program
 
@@ -139,7 +136,6 @@ def open_sam(
 def _open_lines(
     raw: BinaryIO, kind: str, compression: Compression, header: bytes, path: str | None
 ) -> Iterator[Write]:
-    """Yield a function that writes lines after the header."""
     if kind == "bam":
         with _open_bam(raw, header, path) as write:
             yield write

@@ -179,10 +179,7 @@ def write_pocket(path: str | os.PathLike[str], pocket: Pocket) -> None:
 def _field_lines(
     pocket: Pocket, geometry: Sequence[str], name: str, corners: str, labels: dict[str, str]
 ) -> Iterator[str]:
-    """Yield the lines of a field file, in the order in which AutoGrid writes them.
-
-    labels: of the maps, by their files
-    """
+    """Yield a field file's lines, in AutoGrid's order. labels: of the maps, by their files."""
     yield from ("# AVS field file", "#", "# AutoDock Atomic Affinity and Electrostatic Grids", "#")
     yield from ("# Created by multigpu", "#", *(f"#{line}" for line in geometry))
     yield from (f"#MACROMOLECULE {name}", "#GRID_PARAMETER_FILE none", "#", "ndim=3")
