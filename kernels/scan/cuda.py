@@ -50,14 +50,9 @@ MAX_BASES = 1 << 31  # positions are 32 bits wide
 DEVICE_STEPS = ("copy in", "kernels", "copy out")  # of a scan on the device
 HIT = np.dtype([("record", "<i4"), ("pattern", "<i4"), ("start", "<i4"), ("errors", "<i4")])
 HEADER = np.dtype(
-    [
-        ("count", "<u8"),
-        ("full", "<u4"),
-        ("illegal", "<u4"),
-        ("collected", "<u4"),
-        ("crowded", "<u4"),
-        ("_", "<u4", 2),
-    ]
+    [("count", "<u8")]
+    + [(name, "<u4") for name in ("full", "illegal", "collected", "crowded")]
+    + [("_", "<u4", 2)]
 )
 HEADER_PLACES = {name: int(field[1]) for name, field in (HEADER.fields or {}).items()}
 

@@ -137,9 +137,7 @@ class Limits(NamedTuple):
 
     def take(self, chosen: NDArray[np.int64]) -> "Limits":
         """Return the limits of the patterns of these numbers."""
-        return Limits(
-            most=self.most[chosen], prefix=self.prefix[chosen], suffix=self.suffix[chosen]
-        )
+        return Limits(*(each[chosen] for each in self))
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ EDIT = np.int64(1 << 38)
 NOWHERE = np.int64(1 << 61)
 ANYWHERE = -1  # position
 BLOCK = 8 << 20  # bytes of the steps that are kept at a time
+Integers = NDArray[np.int64]
 MOST_POINTS = 66  # each halves the rows after the one before
 
 
@@ -72,12 +73,8 @@ def align(
     pattern.
     """
     lengths, edits = patterns.lengths[hits.pattern], hits.errors.astype(np.int64)
-    run_bytes = len(str(int((lengths + edits).max(initial=0)))) + 1
-    found = HitAlignments(
-        start=np.empty(len(hits), np.int64),
-        cigar=np.empty(int((2 * edits + 1).sum()) * run_bytes, np.uint8),
-        offsets=np.zeros(len(hits) + 1, np.int64),
-    )
+    longest = int((lengths + edits).max(initial=0))
+    found = _make_room(np.empty(len(hits), np.int64), 2 * edits + 1, longest)
     scratch = make_scratch(lengths, edits)
     pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits)
     _align_all(pairs, hits.record, hits.pattern, hits.end, edits, strict, scratch, found)
@@ -112,15 +109,16 @@ def align_layouts(
     that hang over an end of the record are deletions there.
     """
     longest = int(np.diff(layouts.borders).max(initial=0))
-    run_bytes = len(str(longest)) + 1
-    found = HitAlignments(
-        start=hits.start,
-        cigar=np.empty(int((2 * (hits.errors + layouts.gaps) + 3).sum()) * run_bytes, np.uint8),
-        offsets=np.zeros(len(hits) + 1, np.int64),
-    )
+    found = _make_room(hits.start, 2 * (hits.errors + layouts.gaps) + 3, longest)
     places = (hits.record, hits.start, hits.end, hits.errors, layout)
     _compare_all(letters, offsets, layouts, places, strict, np.empty(longest, np.uint8), found)
     return found._replace(cigar=found.cigar[: found.offsets[-1]])
+
+
+def _make_room(start: Integers, runs: NDArray[np.integer], longest: int) -> HitAlignments:
+    """Return room for alignments of so many runs of operations and of columns at most."""
+    size = int(runs.sum()) * (len(str(longest)) + 1)
+    return HitAlignments(start, np.empty(size, np.uint8), np.zeros(len(start) + 1, np.int64))
 
 
 class Pairs(NamedTuple):
