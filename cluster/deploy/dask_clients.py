@@ -86,10 +86,7 @@ def changed_settings() -> Iterator[None]:
 
 @contextmanager
 def closing_client(client: Any) -> Iterator[Any]:
-    """Yield a client, which is closed with the block.
-
-    Where its scheduler does not answer, the connection ends with the process.
-    """
+    """Yield a client, closed with the block, or the process if its scheduler is silent."""
     try:
         yield client
     finally:

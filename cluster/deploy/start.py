@@ -105,11 +105,7 @@ def _find_workers(deployment: Deployment, stack: contextlib.ExitStack) -> Worker
 def _start_processes(
     deployment: Deployment, stack: contextlib.ExitStack, folder: str, unwanted: threading.Event
 ) -> Workers:
-    """Return worker processes of this machine, which end with the stack.
-
-    folder    for files of the processes
-    unwanted  set when nobody waits for them any more
-    """
+    """Return worker processes, with files in `folder`; `unwanted`: nobody waits for them."""
     _import_dask()
     if unwanted.is_set():
         raise Failure("nobody waits for the workers")
@@ -140,10 +136,7 @@ def _kill_late_workers(folder: str) -> None:
 
 
 def workers_of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:
-    """Return the workers of a `dask.distributed.Client`, which stays open.
-
-    Raises UsageError where it is none, or one that cannot be used.
-    """
+    """Return the workers of Dask's client, which stays open. Raises UsageError."""
     from distributed import Client
 
     from multigpu.cluster.deploy.dask_clients import warn_of_listeners

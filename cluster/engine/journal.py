@@ -195,10 +195,7 @@ class Journal:
         self.sync(SYNC_EVERY)
 
     def sync(self, every: float = 0.0) -> None:
-        """Write new records to the disk, unless the last time was less than `every` seconds ago.
-
-        Raises UsageError where the disk is full.
-        """
+        """Sync new records, the last time `every` seconds ago. Raises UsageError: no room."""
         if not self._has_unsynced or time.monotonic() - self._synced_at < every:
             return
         with failures_named(self._output):

@@ -97,10 +97,7 @@ class AdmittedJob:
             self._close_unused()
 
     def session(self, device: int | None, worker: str) -> Session[Any, Any]:
-        """Return the session of this job on this device; the first caller opens it, others wait.
-
-        Raises JobEnded, and TooLittleMemory where a device has no room for it.
-        """
+        """Return the session on a device; others wait. Raises JobEnded, TooLittleMemory."""
         with self._lock:
             opening = self._opening.setdefault(device, threading.Lock())
         with opening:
@@ -150,10 +147,7 @@ class AdmittedJob:
 
 
 def _close_all(sessions: list[tuple[int | None, Session[Any, Any]]]) -> None:
-    """Empty the list of devices and sessions. Raises the first error when all are closed.
-
-    A device that has failed keeps what it has.
-    """
+    """Close and drop all sessions, then raise the first error; a failed device keeps its own."""
     errors = []
     while sessions:
         device, session = sessions.pop()
@@ -261,10 +255,7 @@ def place_of(gpu: str | None) -> Place:
 
 
 def device_of(gpu: str | None) -> int | None:
-    """Return CUDA's number in this process for what `run_chunk` calls `gpu`.
-
-    Raises DeviceFailed where CUDA does not see the GPU, or does not start.
-    """
+    """Return CUDA's number in this process for a `gpu` of `run_chunk`. Raises DeviceFailed."""
     if gpu is None:
         return None
     gpu = WORKER.lane.gpu if gpu == OWN else gpu
@@ -301,10 +292,7 @@ def run_chunk(key: str, gpu: str | None, span: Any, cpu_fallback: bool = True) -
 
 
 def _outcome(job: AdmittedJob, device: int | None, span: Any, cpu_fallback: bool) -> Outcome[Any]:
-    """Compute the part on the device or, where it does not fit, on the CPU.
-
-    Raises Unfit where nothing of the job fits on the device, and others are to do it.
-    """
+    """Compute on the device, or the CPU if it does not fit; raise Unfit if others shall do it."""
     try:
         return _outcome_on(job, device, span)
     except MemoryError as error:

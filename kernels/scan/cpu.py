@@ -81,10 +81,7 @@ class ExactScanner(ChunkScanner):
         return Limits.of(self.patterns, 0)
 
     def index(self, ambiguous: float) -> SeedIndex:
-        """Return the index for chunks with this share of ambiguous bases; made when one needs it.
-
-        Raises TooManyPatternsError.
-        """
+        """Return the index for this share of ambiguous bases. Raises TooManyPatternsError."""
         share = 0.0 if self.rules.strict else SHARES[bisect_left(SHARES, ambiguous)]
         with self._lock:
             try:
@@ -96,10 +93,6 @@ class ExactScanner(ChunkScanner):
                 raise TooManyPatternsError(str(error) or "no memory") from error
 
     def scan(self, chunk: Chunk) -> Hits:
-        """Return the hits of a chunk, ordered as by `Hits.choice`.
-
-        Raises BadBaseError at the first illegal letter, and TooManyPatternsError.
-        """
         words = len(chunk.letters) // 64 + 3
         planes = self._buffers.take(4 * 8 * words).view(np.uint64).reshape(words, 4)
         try:
@@ -182,10 +175,7 @@ def _follow(search: Any, index: Any, q: Any, bases: Any, key: Any, count: Any) -
 
 @jit_no_alloc
 def _next_candidate(planes: Any, q: Any, end: Any, index: Any, strict: Any) -> Any:
-    """Return the next window that the index may hold, or cannot answer for: (position, *window).
-
-    Position -1: there is none.
-    """
+    """Return the next window in question: (position, *window); position -1: there is none."""
     # On its own: where a loop follows what it finds, too, the search takes half as long again.
     k_bits = (ONE << np.uint64(index.k)) - ONE
     known, shift = index.known, index.known_shift

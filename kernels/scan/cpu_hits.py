@@ -70,10 +70,7 @@ def search_hits(
 
 
 def find_rows(search: Callable[[NDArray[np.int64]], Any], columns: int = 4) -> NDArray[np.int64]:
-    """Return the rows that a search finds; it is repeated where there was no room for all.
-
-    search  fills int64[room, columns] and returns how many rows there are
-    """
+    """Return the rows that a search finds; it is repeated where int64[room, columns] is small."""
     room = FIRST_ROOM
     while True:
         found = np.empty((room, columns), np.int64)
@@ -99,10 +96,7 @@ def settle(search: Any, record: Any, p: Any, start: Any, count: Any) -> Any:
 
 @jit_no_alloc
 def count_mismatches(search: Any, p: Any, start: Any, first: Any, stop: Any) -> Any:
-    """Return the mismatches of the bases [first, stop) of a pattern, as far as it may have so many.
-
-    In exact parts one is too many.
-    """
+    """Count mismatches of bases [first, stop), up to too many; an exact one is too many."""
     patterns, count = search.patterns, 0
     exact_stop = patterns.lengths[p] - search.limits.suffix[p]
     for place in range(first, stop, 64):

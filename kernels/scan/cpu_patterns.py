@@ -128,10 +128,7 @@ def single(a: Any, c: Any, g: Any, t: Any) -> Any:
 
 @jit_no_alloc
 def two_bits(planes: Any, word: Any) -> Any:
-    """Return which bases of a word are ambiguous, and the low and the high bits of their codes.
-
-    The codes are A 00, C 01, G 10, T 11.
-    """
+    """Return which bases of a word are ambiguous; low and high bits: A 00, C 01, G 10, T 11."""
     a, c, g, t = planes[word, 0], planes[word, 1], planes[word, 2], planes[word, 3]
     return ~single(a, c, g, t), c | t, g | t
 

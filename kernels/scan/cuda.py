@@ -82,10 +82,7 @@ def _filled(size: int, byte: int, dtype: Any) -> Any:
 
 
 def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any]) -> dict[str, Any]:
-    """Return the fields of the struct of patterns on the device; anchors are not placed yet.
-
-    on_device  copies an array to the device
-    """
+    """Return the fields of PATTERNS without anchors. on_device: copies an array there."""
     # A word of padding comes after each.
     words = np.r_[0, np.cumsum((patterns.lengths + 31) // 32 + 1)]
     arrays = {
@@ -255,20 +252,12 @@ class ExactScanner(DeviceScanner):
             queries.search(samples, self.arguments, hits, bases, crowded)
 
     def scan(self, chunk: Chunk) -> Hits:
-        """Return the hits of a chunk, ordered as by `Hits.choice`.
-
-        Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
-        them) for a chunk that is to be searched in pieces.
-        """
         found = to_hits(self.find(chunk), self.patterns)
         return found.chosen(self.rules.wanted, self.patterns.strands, by_end=False)
 
 
 class ScanLane:
-    """A stream of the current device, and the chunk on its way through it.
-
-    `find` does `upload`, `search` and `result`, and gives the memory on the device back.
-    """
+    """A stream of the current device; `find` takes a chunk through, and frees the memory."""
 
     _letters: Any
     _offsets: Any
@@ -290,10 +279,7 @@ class ScanLane:
         self._out = self._table = self._found = None
 
     def find(self, scanner: DeviceScanner, chunk: Chunk) -> NDArray[Any]:
-        """Return what `result` does.
-
-        Raises BadBaseError, and MemoryError (TooManyHitsError among them): search it in pieces.
-        """
+        """Return `result`. Raises BadBaseError, and MemoryError: search in pieces."""
         try:
             self.upload(chunk)
             self.search(scanner)
@@ -303,10 +289,7 @@ class ScanLane:
             self._release()
 
     def upload(self, chunk: Chunk) -> None:
-        """Start copying; return at once when the letters lie in pinned memory.
-
-        The chunk must not change before `result` has returned.
-        """
+        """Start copying; the chunk, in pinned memory, must not change before `result` returned."""
         self._bases, self._records = len(chunk.letters), len(chunk.offsets) - 1
         if self._bases >= MAX_BASES:
             raise MemoryError(f"{self._bases} bases at once; fewer than {MAX_BASES} are possible")

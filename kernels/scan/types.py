@@ -217,10 +217,7 @@ class Hits:
         return self.take(self.choice(wanted, strands, by_end))
 
     def choice(self, wanted: Wanted, strands: int, by_end: bool) -> NDArray[np.intp]:
-        """Return the numbers of the wanted hits, without bulges; see `choose`.
-
-        Hits that reach a border of a piece stay, too, last: whether they are any is known later.
-        """
+        """Return the numbers of the wanted hits, see `choose`; those at borders come last."""
         if wanted == "all" or not self.edge.any():
             return choose(wanted, self.places(strands), by_end=by_end)
         inside, at_border = np.flatnonzero(self.edge == 0), np.flatnonzero(self.edge)

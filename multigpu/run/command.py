@@ -221,10 +221,7 @@ class Reporting(Summary, group="Reporting"):
             raise UsageError(f"{option('log_json')} -: events go to a file, e.g. /dev/stderr")
 
     def check_outputs(self, *own: str | None) -> list[str | None]:
-        """Return the files that a run writes: its own, the summary and the log.
-
-        Raises UsageError for one that cannot be written.
-        """
+        """Return the files that a run writes. Raises UsageError for one that cannot be written."""
         written = [*own, self.summary, self.log_json]
         for path in written:
             check_output(path)
@@ -317,10 +314,7 @@ def compilation_reported() -> Iterator[None]:
 
 @contextmanager
 def log_events(path: str) -> Iterator[Listener]:
-    """Yield a listener that writes a line of JSON for every event.
-
-    The file exists from the first event on, and stays if the run fails.
-    """
+    """Yield a listener that writes a line of JSON for every event to a file, which stays."""
     with open_unbuffered(path) as file:
 
         def log(event: Event) -> None:

@@ -96,10 +96,7 @@ def describe(error: BaseException | None) -> str:
 
 
 def raise_again(ignored: Any) -> None:
-    """Send a signal again whose KeyboardInterrupt was ignored by a callback of a C library.
-
-    Numba's compiler has such callbacks.
-    """
+    """Send a signal again whose exception C code ignored, as Numba's compiler does."""
     if ignored.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(ignored)
         return

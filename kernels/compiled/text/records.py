@@ -209,10 +209,7 @@ def copy_records(raw: Any, begins: Any, sizes: Any, offsets: Any, out: Any) -> N
 
 @jit_no_alloc
 def trim_records(out: Any, offsets: Any, kept: Any) -> None:
-    """Keep a window of the bases, and of the qualities, of each record; the records move together.
-
-    kept  int64[k, 2]  begin and end of the window
-    """
+    """Keep int64[k, 2] windows of bases and qualities; the records move together."""
     to = stop = 0
     for k in range(kept.shape[0]):
         at, stop = stop, offsets[k + 1]

@@ -166,10 +166,7 @@ class EditTable(NamedTuple):
 
 
 class Band(NamedTuple):
-    """Cells of a table that a path between two points may go through.
-
-    Column k of a row stands for the position row + shift + k.
-    """
+    """Cells that a path may go through; column k of a row is position row + shift + k."""
 
     first: int  # row of the path's begin
     last: int  # row of its end
@@ -195,10 +192,7 @@ def _align_all(
 
 @jit_no_alloc
 def _find_path(table: Any, edits: Any, scratch: Any) -> Any:
-    """Write the operations, from the end on; return their number.
-
-    The first of the points, which is the start of the path, gets its position meanwhile.
-    """
+    """Write the operations, from the end on; return their number. points[0] gets the start."""
     points, count, last = scratch.points, 0, 1
     _set_point(points[0], 0, ANYWHERE, 0)
     _set_point(points[1], table.bases.shape[0], table.sample.shape[0], edits)
@@ -301,10 +295,7 @@ def fill_row(table: Any, band: Any, row: Any, costs: Any, steps: Any) -> None:
 def _pair_or_delete(
     sample: Any, base: Any, strict: Any, differing: Any, deletion: Any, costs: Any
 ) -> None:
-    """Replace the costs of the row before by those of paths that end without an insertion.
-
-    costs  of the columns, and of the one after them
-    """
+    """Replace costs, one column more, by those of paths that end without an insertion."""
     # A loop of its own, over slices from 0 on, becomes vector code.
     for k in range(costs.shape[0] - 1):
         under = LETTER_SETS[sample[k]]
@@ -326,10 +317,7 @@ def _insert(insertion: Any, costs: Any, steps: Any) -> None:
 
 @jit_no_alloc
 def _move_crossings(steps: Any, crossings: Any) -> None:
-    """Replace the crossings of the row before by those of a row with these steps.
-
-    crossings  of the columns, and of the one after them
-    """
+    """Replace crossings, of one column more, by those of a row with these steps."""
     crossing = crossings[0]
     for k in range(steps.shape[0]):
         if steps[k] == DELETION:

@@ -173,10 +173,6 @@ class ErrorScanner(EditScanner):
             self._groups = groups_of(pieces)
 
     def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
-        """Return the hits of a chunk; those with edits have no starts yet, see `align`.
-
-        Raises BadBaseError at the first illegal letter.
-        """
         hits = self._find_edits(chunk, piece) if self.edits else self._find_mismatches(chunk)
         return hits.chosen(self._wanted, self.patterns.strands, by_end=self.edits)
 

@@ -146,11 +146,6 @@ class ErrorScanner(DeviceScanner):
             sweep.search(samples, self._patterns, hits, bases)
 
     def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
-        """Return the hits of a chunk; those with edits have no starts yet, see `align`.
-
-        Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
-        them) for a chunk that is to be searched in pieces.
-        """
         found = self.find(chunk)
         if self.edits:
             hits = self._ends_to_hits(chunk, found, piece)

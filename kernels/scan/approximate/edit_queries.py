@@ -57,10 +57,7 @@ class EditQueries:
 
     @classmethod
     def of(cls, patterns: Patterns, limits: Limits, strict: bool, bits: int = 32) -> "EditQueries":
-        """Return the pieces of all patterns, one of which has no more than its share of edits.
-
-        bits  of a word, and bases of the longest piece
-        """
+        """Return all patterns' pieces, one of which has its share of edits. bits: of a word."""
         count = -(-patterns.lengths // bits)
         pattern = np.repeat(np.arange(len(patterns)), count)
         piece = np.arange(len(pattern)) - np.repeat(np.cumsum(count) - count, count)

@@ -41,10 +41,7 @@ def find_hits(
     strict: bool,
     piece: Piece = WHOLE,
 ) -> Hits:
-    """Return the hits among candidates, of which those of a record and pattern may overlap.
-
-    The hits have no starts yet: their starts are their ends.
-    """
+    """Return the hits among candidates, which may overlap; their starts are their ends."""
     lengths = np.diff(chunk.offsets)
     lowest = np.zeros(len(lengths), np.int64)
     lowest[:1] = piece.first
@@ -91,10 +88,7 @@ def make_scratch(patterns: Patterns, ends: int, most: int) -> DistanceScratch:
 def _merged(
     candidates: Candidates, lowest: NDArray[np.int64], highest: NDArray[np.int64]
 ) -> Candidates:
-    """Return the candidates within the ends of their records, in order; those that touch are one.
-
-    lowest, highest  int64[records]  the first and the last end
-    """
+    """Return candidates in order with ends in [lowest, highest]; those that touch are one."""
     record, pattern, first, last = candidates
     first, last = np.maximum(first, lowest[record]), np.minimum(last, highest[record])
     order = np.lexsort((first, pattern, record))

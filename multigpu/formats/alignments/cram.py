@@ -62,10 +62,7 @@ def references(path: str) -> list[tuple[str, int]]:
 
 
 def reads(path: str, ordered: bool) -> Iterator[Reads]:
-    """Yield the mapped reads of a file, block by block.
-
-    ordered  raise InputError where the reads are not sorted by position
-    """
+    """Yield the mapped reads, block by block. Raises InputError for `ordered` ones that are not."""
     with _open(path) as file:
         found = _read_rows(file)
         last = -1

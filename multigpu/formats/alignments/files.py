@@ -83,10 +83,7 @@ def _index_of(path: str) -> str | None:
 
 
 def reads(alignments: AlignmentFile, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
-    """Yield the mapped reads of a stretch, block by block.
-
-    ordered  raise InputError where the records are not sorted by position
-    """
+    """Yield the mapped reads of a stretch. Raises InputError for `ordered` ones that are not."""
     if alignments.kind == "bam":
         return bam.reads(alignments.path, len(alignments.references), stretch, ordered)
     return cram.reads(alignments.path, ordered)
@@ -109,10 +106,7 @@ def renamed_as(regions: Regions, others: Regions) -> Regions:
 
 
 def check_references(files: Sequence[AlignmentFile], rename: bool) -> None:
-    """Raise InputError at the first reference that differs between the first file and another.
-
-    rename  names that differ by `chr` are the same
-    """
+    """Raise InputError at the first reference that differs; rename: by more than `chr`."""
     first = files[0]
     for file in files[1:]:
         pairs = zip_longest(first.references, file.references)

@@ -95,10 +95,7 @@ class Regions:
         return not ((step < 0) | ((step == 0) & (np.diff(self.end[rows]) < 0))).any()
 
     def first_difference(self, other: "Regions") -> int | None:
-        """Return the first row that differs, or that one of them lacks; None where there is none.
-
-        The names of genes do not count.
-        """
+        """Return the first row that differs (genes may), or that one lacks; None without."""
         rows = min(len(self), len(other))
         numbers = {name: number for number, name in enumerate(self.names)}
         number = np.array([numbers.get(name, -1) for name in other.names], np.int64)

@@ -144,10 +144,7 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
 
 @lru_cache(maxsize=8)  # types and torsions need the same, one after the other
 def rdkit_molecule(molecule: Molecule, text: bytes) -> Any:
-    """Return RDKit's molecule of a record in SDF, which the text says with the same atoms.
-
-    Raises MoleculeError with RDKit's reason if the bonds make no sense.
-    """
+    """Return RDKit's molecule of a record, in SDF. Raises MoleculeError with RDKit's reason."""
     if len(molecule.bonds) - len(molecule.elements) >= MOST_RINGS:
         raise MoleculeError(f"it has more than {MOST_RINGS:,} rings, which take RDKit minutes")
     block = text.partition(b"M  END")[0] + b"M  END\n"

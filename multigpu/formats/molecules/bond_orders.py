@@ -149,10 +149,7 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _perceive_orders(molecule: Molecule, bonds: Sequence[Bond]) -> BondGraph:
-    """Return orders for the first charge that gives every atom a valence and charge it may have.
-
-    bonds: whatever their orders. Raises MoleculeError.
-    """
+    """Return orders for the first charge that gives all atoms valences. Raises MoleculeError."""
     check_size(molecule)
     known = all(map(is_element, molecule.elements))
     # Others than the sum, too: programs write 0 for ions.

@@ -88,10 +88,7 @@ def positions_of(rows: Sequence[Sequence[float]]) -> Positions:
 
 
 def format_number(number: float, width: int, decimals: int) -> str:
-    """Return `%*.*f`, with fewer decimals where it would be wider; at least the point stays.
-
-    Raises MoleculeError where that is too wide as well: it would shift the columns after it.
-    """
+    """Return `%*.*f`, with fewer decimals if it is wider. Raises MoleculeError without room."""
     for digits in range(decimals, -1, -1):
         text = f"{number:#{width}.{digits}f}"
         if len(text) <= width:

@@ -124,10 +124,7 @@ def _without_path(error: InputError) -> str:
 
 
 def read_records(number: int, source: Source) -> Iterator[LigandRecords]:
-    """Yield the records of a source in order, those of a block together. number: its index.
-
-    An error ends them: the last record has it.
-    """
+    """Yield a source's records by blocks; the last has the error. number: the source's index."""
     find_ends, left, count = FORMATS[source.layout].find_ends, b"", 0
     try:
         for block, final in _blocks(source):

@@ -156,10 +156,7 @@ def _occupancy(line: bytes) -> int:
 
 
 def bonds_of_conect(lines: Sequence[bytes], rows: Sequence[int]) -> list[Bond]:
-    """Return the bonds of CONECT between atoms in these rows: repeating a partner is the order.
-
-    Either atom may say it, and most programs let both.
-    """
+    """Return the bonds of CONECT between atoms in these rows: repeating a partner is the order."""
     records = [line for line in lines if line.startswith(b"CONECT")]
     if not records:
         return []

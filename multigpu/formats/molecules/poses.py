@@ -56,10 +56,7 @@ def render(
 
 
 def drawing_of(molecule: Molecule) -> tuple[list[int], list[str], list[Bond]]:
-    """Return which atoms of a molecule are drawn, their elements, and bonds between them.
-
-    Atoms that are no element are `*`. Bonds of unknown order are drawn as such.
-    """
+    """Return atoms that are drawn, their elements (`*` for none) and bonds, some of any order."""
     drawn = _real_atoms(molecule)
     part = _part(molecule, drawn)
     try:

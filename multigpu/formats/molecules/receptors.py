@@ -103,10 +103,7 @@ def _first_model(path: str, content: bytes) -> tuple[list[bytes], list[str]]:
 
 
 def _best_locations(content: bytes, models: int) -> tuple[list[bytes], list[str]]:
-    """Return the lines with the best occupied of alternate locations only, and notes on them.
-
-    models: of the file, of which this is the first
-    """
+    """Return the lines with the best locations only, and notes. models: of the file."""
     notes = [f"of {models:,} models the first was taken"] if models > 1 else []
     lines = content.splitlines(keepends=True)
     others = sorted(pdb.other_locations(lines, pdb.atom_rows(lines)))

@@ -18,11 +18,7 @@ MOST_SYMMETRIES = 1 << 16  # ways to lay a molecule on itself, of which the firs
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReferencePose:
-    """A molecule in the pose that others are compared with.
-
-    path      of its file
-    molecule  its largest fragment
-    """
+    """The largest fragment of a molecule, in the pose that others are compared with."""
 
     path: str
     molecule: Molecule

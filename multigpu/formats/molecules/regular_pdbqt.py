@@ -77,10 +77,7 @@ class RegularRecord(NamedTuple):
 
 
 def read_regular(text: bytes, ends: Indices, maps: Sequence[str]) -> dict[int, RegularRecord]:
-    """Return the regular ones of the records that end there, by their number.
-
-    maps: atom types that have one; () takes every type
-    """
+    """Return the regular records among those ending there. maps: types with one; (): all."""
     raw, count = np.frombuffer(text + PADDING, np.uint8), len(ends)
     lengths = np.diff(np.flatnonzero(raw == NEWLINE) + 1, prepend=0)
     begins = np.cumsum(lengths) - lengths

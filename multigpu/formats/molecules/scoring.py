@@ -76,10 +76,7 @@ def atom_terms(molecule: Molecule, types: Sequence[str]) -> AtomTerms:
 def terms_of(
     kinds: NDArray[np.int32], charges: NDArray[np.float64], types: Sequence[str]
 ) -> AtomTerms:
-    """Return what atoms score, of AutoDock 4's types or in one grid without any.
-
-    kinds: index of the type of each, -1 where an atom scores nothing
-    """
+    """Return what atoms score in AutoDock 4's maps or one grid. kinds: index of the type, or -1."""
     if not types:
         return AtomTerms(kinds, kinds[:, None], np.ones((len(kinds), 1)))
     channels, weights = energy_terms(np.maximum(kinds, 0), charges, len(types))

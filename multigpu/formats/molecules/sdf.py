@@ -115,10 +115,7 @@ def _as_v2000(lines: list[bytes]) -> list[bytes]:
 
 
 def _charges(table: Sequence[bytes], atoms: Sequence[bytes]) -> dict[int, int]:
-    """Return the charges of the lines M  CHG, else of the atoms.
-
-    A line M  CHG or M  RAD supersedes all charges that are said with the atoms.
-    """
+    """Return the charges of the lines M  CHG, which supersede (M  RAD, too) those of the atoms."""
     if any(line.startswith((b"M  CHG", b"M  RAD")) for line in table):
         words = [word for line in table if line.startswith(b"M  CHG") for word in line.split()[3:]]
         return {

@@ -29,10 +29,7 @@ COUNTS = FileKind(
 
 @dataclass(frozen=True, kw_only=True)
 class ListedFile:
-    """A file of samples, and what a list says of it: empty where it says nothing.
-
-    is_control  whether its group is that of the controls
-    """
+    """A file of samples, and what a list says of it: empty where it says nothing."""
 
     path: str
     name: str = ""

@@ -51,21 +51,14 @@ def misnamed_query(path: str, names: bytes, *, are_all: bool) -> InputError | No
 
 
 class References:
-    """The reference sequences of a SAM file, in the order of its header.
-
-    SAM has no references without a base: these are left out.
-    """
+    """The reference sequences of a SAM file, in order, without those that have no base."""
 
     def __init__(self) -> None:
         self._lengths: dict[bytes, int] = {}
         self._path, self._records = "", 0
 
     def add(self, path: str, names: Iterable[bytes], lengths: Iterable[int]) -> None:
-        """Add the next sequences of a file.
-
-        Raises InputError for a name that is there already, and for a name or a length that SAM
-        does not allow.
-        """
+        """Add sequences of a file. Raises InputError for names and lengths that SAM forbids."""
         if path != self._path:
             self._path, self._records = path, 0
         for name, length in zip(names, lengths, strict=True):
@@ -148,10 +141,7 @@ def _open_lines(
 
 @contextmanager
 def _open_bam(raw: BinaryIO, header: bytes, path: str | None) -> Iterator[Write]:
-    """Yield a function that writes lines as records.
-
-    htslib writes to files of the system only, so the records wait in one.
-    """
+    """Yield a function that writes lines as records, which wait in the file that htslib needs."""
     pysam = import_pysam()
     about = pysam.AlignmentHeader.from_text(header.decode())
     with _TemporaryLines(path) as records:

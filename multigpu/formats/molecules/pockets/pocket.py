@@ -111,10 +111,7 @@ class PocketFile:
         return replace(self, path=path)
 
     def stored(self) -> "PocketFile | None":
-        """Return this file, or a compressed one in its place; None where there is neither.
-
-        Raises InputError where it cannot be read for another reason.
-        """
+        """Return this file, or a compressed one; None without. Raises InputError: unreadable."""
         for suffix in COMPRESSED:
             try:
                 return replace(self, path=inspect_source(self.path + suffix, self.kind).path)
