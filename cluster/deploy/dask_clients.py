@@ -156,12 +156,7 @@ def warn_of_listeners(client: Any) -> None:
 
 @contextmanager
 def local_client(deployment: Deployment, folder: str) -> Iterator[Any]:
-    """Yield a client of worker processes that are started for the block.
-
-    Nothing listens outside of the loopback.
-
-    folder: for files of the processes
-    """
+    """Yield a client of worker processes, started for the block on the loopback, with a folder."""
     with changed_settings():
         with _blocked_signals():
             _quiet_resource_tracker()

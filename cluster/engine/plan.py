@@ -54,15 +54,11 @@ def least_free(free: Sequence[int]) -> int:
 def chunk_units(
     cost: Cost, budget: int, lanes: int, largest: int, least: int = 1
 ) -> tuple[int, int]:
-    """Return how many units a chunk may have, and how many chunks are on a device at a time.
-
-    Fewer chunks at a time come before chunks of less than `least` units.
+    """Return units of a chunk, and chunks on a device at a time. Raises TooLittleMemory.
 
     budget   bytes that all of them may take
-    lanes    the most chunks at a time
+    lanes    the most chunks at a time; fewer come before chunks of less than `least` units
     largest  units
-
-    Raises TooLittleMemory where not one unit fits.
     """
     for fewest in (min(least, largest), 1):
         for at_once in range(lanes, 0, -1):

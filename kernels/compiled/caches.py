@@ -44,9 +44,7 @@ def private(folder: Path) -> Path:
 
 
 def check(folder: Path) -> None:
-    """Raise Exposed where others may change what is in a folder, or put another in its place.
-
-    What they have put into it while they could is refused as well.
+    """Raise Exposed where others may change a folder or what is in it, or have done so.
 
     folder: absolute, without symbolic links
     """

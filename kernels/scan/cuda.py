@@ -377,12 +377,7 @@ class ScanLane:
         return self._out[HEADER_PLACES[name] :]
 
     def result(self) -> NDArray[Any]:
-        """Return the hits of the chunk, of type HIT, in no order, some of them twice.
-
-        They are to be used before the next `search`.
-
-        Raises BadBaseError at the first illegal letter, TooManyHitsError.
-        """
+        """Return the hits until the next `search`, HIT[n], in no order, some twice."""
         while True:
             self.stream.synchronize()
             header = self._eager[: HEADER.itemsize].view(HEADER)[0]

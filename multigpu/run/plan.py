@@ -62,13 +62,10 @@ def largest_chunk(
     default: int = DEFAULT_CHUNK_BYTES,
     chunks_per_thread: int = CHUNKS_PER_THREAD,
 ) -> tuple[int, int]:
-    """Return the most bytes of input that a chunk may have, and chunks at a time on a device.
+    """Return most bytes of a chunk, and chunks on a device at a time. Raises TooLittleMemory.
 
     Chunks are smaller where there is little input. On GPUs there are fewer before they are small.
-
     default: bytes where memory allows it and the user gave no maximum
-
-    Raises TooLittleMemory where not a byte fits.
     """
     budget, least = memory_budget(capacity, run), SMALLEST_CHUNK if capacity.gpu else 1
     fits, lanes = chunk_units(cost, budget, capacity.lanes, run.chunk_bytes(default), least)

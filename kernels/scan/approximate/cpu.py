@@ -60,11 +60,9 @@ def groups_of(pieces: EditQueries) -> list[PieceGroup]:
 
 
 def find_edits(chunk: Chunk, group: PieceGroup) -> NDArray[np.int64]:
-    """Return the stretches of ends at which pieces have few enough edits.
+    """Return stretches of ends with few enough edits of a piece, int64[n, 4]; letters are bases.
 
-    All letters of the chunk must be bases.
-
-    Returns int64[n, 4]: piece, first and last end in the chunk, 0.
+    The columns are the piece, the first and the last end in the chunk, and 0.
     """
     scratch, runs = np.empty((4, LANES), np.uint64), np.empty(LANES, np.int64)
     search = partial(_search, chunk.letters, chunk.offsets, group, scratch, runs)

@@ -160,12 +160,10 @@ def cut(
 ) -> tuple[list[Stretch], dict[int, int | None]]:
     """Return pieces of a file that hold all reads which may reach into what is wanted.
 
-    With them goes how many mapped reads the index tells of the references that are read wholly.
+    With them go the mapped reads of references read wholly. Raises InputError for a bad index.
 
     wanted  for references by number, where the first region begins and the last one ends
     size    stored bytes of a piece, about
-
-    Raises InputError for an index that is damaged, or of another file.
     """
     if file.index is None:
         return [bam.WHOLE], {}

@@ -11,8 +11,7 @@ PDBQT files say both. Elsewhere these rules give the types:
     S   SA with two neighbours outside of aromatic rings, else S (thiophenes, thiones, sulfones)
     all others are their element
 
-These are the types that meeko gives, which prepares AutoDock's ligands today (compared on 25
-molecules of all these groups).
+These are Meeko's types (compared on 25 molecules of all these groups).
 Charges are Gasteiger's of RDKit for SDF and those of the file for MOL2, whose types follow from
 SYBYL's. PDB and XYZ say nothing of bond orders, so they have neither.
 """

@@ -36,14 +36,12 @@ class Conformers(NamedTuple):
 
 
 def make_conformers(text: bytes, layout: str, count: int) -> Conformers:
-    """Return up to `count` conformers of the largest fragment of a record.
+    """Return up to `count` conformers of the largest fragment of a record. Raises MoleculeError.
 
     They are embedded by ETKDG version 3 (Wang and others 2020, doi:10.1021/acs.jcim.0c00025), and
     those nearer than NEAREST to one before are left out. Then each is minimised by MMFF94 (Halgren
     1996, doi:10.1002/jcc.540170502), where that has parameters. The random numbers follow from the
     molecule, so equal records have equal conformers. Other threads run meanwhile.
-
-    Raises MoleculeError.
     """
     from rdkit.Chem.rdDistGeom import EmbedMultipleConfs, ETKDGv3
 

@@ -101,10 +101,8 @@ def open_sources(
 ) -> tuple[list[Source], list[LigandRecords]]:
     """Return what is known of each file, and a broken record for each that is skipped.
 
-    skip  whether files that are no ligands are skipped
+    skip  whether files that are no ligands are skipped, unless none is left; else InputError
     kind  LIGANDS or MOLECULES
-
-    Raises InputError for the first of them otherwise, and for the last where no other is left.
     """
     sources: list[Source] = []
     bad: list[LigandRecords] = []

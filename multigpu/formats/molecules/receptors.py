@@ -53,12 +53,10 @@ RECEPTORS = FileKind(
 def read_receptor(
     path: str, middle: Sequence[float] = (0.0, 0.0, 0.0), needs_charges: bool = True
 ) -> tuple[Receptor, list[str]]:
-    """Return the receptor in a file, and what was left out, chosen or guessed, a sentence each.
+    """Return a prepared receptor, and what was left out, chosen or guessed. Raises InputError.
 
     middle         of the pocket, Å
     needs_charges  whether its energies depend on charges
-
-    Raises InputError for what is no receptor, and for one that was not prepared.
     """
     path = expand_one(path, RECEPTORS)
     source = inspect_source(path, RECEPTORS)
@@ -130,11 +128,9 @@ def residue_name(line: bytes) -> str:
 def prepare(
     path: str, content: bytes, is_cif: bool, middle: Sequence[float]
 ) -> tuple[list[bytes], list[str]]:
-    """Return PDB or mmCIF as lines of PDBQT, and what was left out or guessed.
+    """Return PDB or mmCIF as lines of PDBQT, and what was left out or guessed. Raises InputError.
 
     middle: of the pocket, Å: what was left out is named in the order of its distance from there
-
-    Raises InputError where packages are missing, the file cannot be read, or nothing is left.
     """
     try:
         import gemmi

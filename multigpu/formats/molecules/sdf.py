@@ -163,12 +163,7 @@ def build(
     notes: PoseNotes,
     graph: BondGraph | None = None,
 ) -> bytes:
-    """Return a pose of a molecule of another format; what is no element is `*`.
-
-    graph: bonds and charges, if not those of the molecule
-
-    Raises MoleculeError.
-    """
+    """Return any molecule as a pose; graph: bonds, if not its own. Raises MoleculeError."""
     bonds, charges = graph or molecule.format.bond_graph(molecule)
     head = f"{molecule.name or name}\n  multigpu          3D\n\n"
     if max(len(molecule.elements), len(bonds)) > LARGEST:

@@ -57,12 +57,7 @@ POCKETS = FileKind(
 
 
 def read_pocket(path: str, origin: Vector | None = None, spacing: float | None = None) -> Pocket:
-    """Return the grid of a file.
-
-    origin, spacing  Å, of files that need not say where they stand
-
-    Raises InputError for what is wrong with the file, UsageError for options that do not fit.
-    """
+    """Return a grid; origin, spacing: Å, if it has none. Raises InputError, UsageError."""
     path = expand_one(path, POCKETS)
     pocket_format = POCKET_FORMATS[inspect_source(path, POCKETS).layout]
     if pocket_format.has_place and (origin is not None or spacing is not None):

@@ -143,12 +143,10 @@ class PocketFormat:
 def parse_values(
     path: str, text: bytes, shape: Sequence[int], line: int, what: str
 ) -> NDArray[np.float32]:
-    """Return as many numbers as the shape has, with white space between them, last axis fastest.
+    """Return the numbers of a text, as many as the shape has. Raises InputError.
 
     line  where `text` begins in the file, from 1
     what  says how many there are
-
-    Raises InputError.
     """
     words = text.split()
     expected = math.prod(shape)  # NumPy's product overflows
