@@ -28,7 +28,7 @@ from multigpu.cluster.files import (
     open_unbuffered,
 )
 from multigpu.errors import UsageError, option, options_spelled, printable, spelled
-from multigpu.kernels.compiled import compiling
+from multigpu.kernels.compiled import caches
 from multigpu.run import values
 from multigpu.run.declarations import Option, Options, declare, declared, flag
 from multigpu.run.options import GpuLanes, RunOptions
@@ -305,11 +305,11 @@ def compilation_reported() -> Iterator[None]:
                 sys.stderr.write(f"multigpu: {text}\n")
                 sys.stderr.flush()
 
-    compiling.listeners.append(note)
+    caches.listeners.append(note)
     try:
         yield
     finally:
-        compiling.listeners.remove(note)
+        caches.listeners.remove(note)
 
 
 @contextmanager

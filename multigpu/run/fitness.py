@@ -16,7 +16,7 @@ from multigpu.cluster.workers.threads import Workers
 from multigpu.errors import option
 from multigpu.formats.storage.fingerprints import Fingerprint, content_digest, fingerprint_or_none
 from multigpu.kernels.compiled import caches
-from multigpu.kernels.compiled.version import digest
+from multigpu.kernels.compiled.caches import digest
 
 Copy = tuple[str, str, Fingerprint]  # a machine, a path, and the file that is there
 
