@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import jit, jit_no_alloc
 from multigpu.kernels.compiled.native import popcount
 from multigpu.kernels.device.buffers import Buffers
-from multigpu.kernels.scan.cpu_hits import Samples, search_hits, settle
-from multigpu.kernels.scan.cpu_patterns import (
+from multigpu.kernels.scan.cpu_planes import (
     ONE,
     PackedPatterns,
+    Samples,
     bases_from,
     is_single,
     pack,
     pack_patterns,
+    search_hits,
+    settle,
     two_bits,
     window,
 )

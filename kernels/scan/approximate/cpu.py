@@ -19,8 +19,7 @@ from multigpu.kernels.scan.approximate.cpu_seeds import count_windows, make_tabl
 from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
 from multigpu.kernels.scan.approximate.pieces import WHOLE, EditScanner, Piece
 from multigpu.kernels.scan.approximate.verification import find_hits
-from multigpu.kernels.scan.cpu_hits import Samples, find_rows
-from multigpu.kernels.scan.cpu_patterns import ONE, pack, pack_patterns
+from multigpu.kernels.scan.cpu_planes import ONE, Samples, find_rows, pack, pack_patterns
 from multigpu.kernels.scan.cpu_sweep import sweep
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
 from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns, Wanted

@@ -11,20 +11,18 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import popcount, trailing_zeros
 from multigpu.kernels.scan.approximate.seeds import CHECKED, CHOICES, LONGEST, SHORTEST, TablePlan
-from multigpu.kernels.scan.cpu_hits import (
+from multigpu.kernels.scan.cpu_planes import (
+    ALL,
+    ONE,
     HitSearch,
+    PackedPatterns,
     Samples,
+    bases_from,
     below,
     count_mismatches,
     keep,
     search_hits,
     settle,
-)
-from multigpu.kernels.scan.cpu_patterns import (
-    ALL,
-    ONE,
-    PackedPatterns,
-    bases_from,
     single,
     two_bits,
     window,

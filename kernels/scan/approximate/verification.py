@@ -26,7 +26,7 @@ from multigpu.kernels.scan.approximate.alignment import (
 )
 from multigpu.kernels.scan.approximate.edit_queries import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
-from multigpu.kernels.scan.cpu_patterns import ALL, ONE
+from multigpu.kernels.scan.cpu_planes import ALL, ONE
 from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns
 
 TOO_MANY = np.int32(1 << 30)
