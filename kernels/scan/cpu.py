@@ -266,13 +266,6 @@ def may_have(known: Any, shift: Any, key: Any) -> Any:
 
 
 @jit_no_alloc
-def _remember(known: Any, shift: Any, key: Any) -> None:
-    """Set the two bits of a hash in a filter, both in one word."""
-    i, other = key >> np.uint64(shift), key >> np.uint64(26)
-    known[i >> np.uint64(6)] |= (ONE << (i & np.uint64(63))) | (ONE << (other & np.uint64(63)))
-
-
-@jit_no_alloc
 def _fill_index(index: Any, packed: Any) -> None:
     entry = 0
     k_bits = (ONE << np.uint64(index.k)) - ONE
@@ -283,7 +276,10 @@ def _fill_index(index: Any, packed: Any) -> None:
             shift = np.uint64(phase)
             bases = bases_of((low >> shift) & k_bits, (high >> shift) & k_bits)
             key = hashed(bases)
-            _remember(index.known, index.known_shift, key)
+            # Both bits of a hash are in one word.
+            bit, other = key >> np.uint64(index.known_shift), key >> np.uint64(26)
+            both = (ONE << (bit & np.uint64(63))) | (ONE << (other & np.uint64(63)))
+            index.known[bit >> np.uint64(6)] |= both
             bucket = key >> np.uint64(index.bucket_shift)
             index.entries[entry, 0] = np.int32(bases)
             index.entries[entry, 1] = index.heads[bucket]

@@ -185,9 +185,11 @@ class ExactScanner(DeviceScanner):
 
     def _on_device(self, values: NDArray[Any]) -> Any:
         """Return a copy brought over by a kernel: the copy engine may be busy with letters."""
-        self._fetched.append(pinned_like(values))
+        copy = pinned(values.nbytes).view(values.dtype)
+        copy[:] = values
+        self._fetched.append(copy)
         out = cupy.empty(len(values), values.dtype)
-        where, size = np.uint64(self._fetched[-1].ctypes.data), np.int64(values.nbytes)
+        where, size = np.uint64(copy.ctypes.data), np.int64(values.nbytes)
         blocks = min(1 + values.nbytes // (16 * THREADS), FETCH_BLOCKS)
         launch_blocks(compiled("pack.cu"), "fetch", blocks, THREADS, where, size, out)
         return out
@@ -421,10 +423,3 @@ def to_hits(found: NDArray[Any], patterns: Patterns) -> Hits:
         found[name] for name in ("record", "pattern", "start", "errors")
     )
     return Hits.at_places(record, pattern, start, errors, patterns.lengths)
-
-
-def pinned_like(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy of an array in page-locked memory."""
-    out = pinned(values.nbytes).view(values.dtype)
-    out[:] = values
-    return out

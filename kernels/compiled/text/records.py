@@ -95,8 +95,9 @@ def sum_qualities(file: Any, block: Any, table: Any, starts: Any, lengths: Any, 
     sums     int64[n]     takes the sums of their characters
     """
     for i in range(starts.shape[0]):
-        at, skipped = _window_begin(table[i], starts[i])
-        left = lengths[i]
+        at, skipped, left = table[i, QUALITY], starts[i], lengths[i]
+        if not table[i, WRAPPED]:
+            at, skipped = at + skipped, np.int64(0)
         sums[i] = 0
         if file < 0:
             sums[i], _, _ = _sum_letters(block, at, block.shape[0], skipped, left)
@@ -109,14 +110,6 @@ def sum_qualities(file: Any, block: Any, table: Any, starts: Any, lengths: Any, 
             total, skipped, left = _sum_letters(block, 0, held, skipped, left)
             sums[i] += total
             at += held
-
-
-@jit_no_alloc
-def _window_begin(row: Any, start: Any) -> Any:
-    """Return where to read for qualities from `start` on, and how many of them to skip."""
-    if row[WRAPPED]:
-        return row[QUALITY], start
-    return row[QUALITY] + start, np.int64(0)
 
 
 @jit_no_alloc

@@ -202,7 +202,9 @@ def _find_path(table: Any, edits: Any, scratch: Any) -> Any:
         fill_first_row(table, band, begin[1], scratch.costs)
         rows = band.last - band.first
         if rows == 1 or rows * band.width <= scratch.steps.shape[0]:
-            _fill_steps(table, band, scratch)
+            for row in range(band.first + 1, band.last + 1):
+                steps = scratch.steps[(row - 1 - band.first) * band.width :]
+                fill_row(table, band, row, scratch.costs, steps[: band.width])
             count, begin[1] = _follow_steps(band, scratch, count)
             last -= 1
         else:
@@ -246,14 +248,6 @@ def fill_first_row(table: Any, band: Any, begin: Any, costs: Any) -> None:
         position = band.first + band.shift + k
         costs[k] = -position * START if begin in (ANYWHERE, position) else NOWHERE
     costs[band.width] = NOWHERE
-
-
-@jit_no_alloc
-def _fill_steps(table: Any, band: Any, scratch: Any) -> None:
-    """Find the best step to every cell of a band."""
-    for row in range(band.first + 1, band.last + 1):
-        filled = (row - 1 - band.first) * band.width
-        fill_row(table, band, row, scratch.costs, scratch.steps[filled : filled + band.width])
 
 
 @jit_no_alloc

@@ -86,7 +86,8 @@ def mol2_graph(molecule: Molecule) -> BondGraph:
             except (ValueError, RuntimeError):  # bonds to itself, or twice; no sense
                 return BondGraph(bonds, {})
         else:
-            rings = [bond for bond in bonds if _is_aromatic(graph, bond)]
+            aromatic = [bond for bond in bonds if bond[2] == AROMATIC]
+            rings = [x for x in aromatic if graph.GetBondBetweenAtoms(*x[:2]).GetIsAromatic()]
             chem.Kekulize(graph, True)
             found, charges = _graph_of(graph, {i: i for i in range(len(molecule.elements))})
     if is_bare:
@@ -94,11 +95,6 @@ def mol2_graph(molecule: Molecule) -> BondGraph:
     orders = {frozenset(bond[:2]): bond[2] for bond in [*found, *rings]}
     laid = [(a, b, orders.get(frozenset((a, b)), order)) for a, b, order in bonds]
     return BondGraph(laid, charges)
-
-
-def _is_aromatic(graph: Any, bond: Bond) -> bool:
-    """Whether both the file and RDKit say so."""
-    return bond[2] == AROMATIC and bool(graph.GetBondBetweenAtoms(*bond[:2]).GetIsAromatic())
 
 
 # ---- remarks ----------------------------------------------------------------------------------
