@@ -429,10 +429,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def scratch_folder(parent: Path | None = None) -> Iterator[str]:
-    """Make a folder that is removed with the block, in `parent` or the system's temporary folder.
-
-    Folders of processes that are gone are removed first. Raises OSError where none can be made.
-    """
+    """Make a folder that is removed with the block, after abandoned ones. Raises OSError."""
     remove_abandoned(Path(parent or tempfile.gettempdir()))
     folder = tempfile.mkdtemp(prefix=SCRATCH, dir=parent)
     try:

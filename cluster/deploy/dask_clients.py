@@ -63,10 +63,7 @@ _one_cluster_at_a_time = threading.Lock()  # is made
 
 @contextmanager
 def changed_settings() -> Iterator[None]:
-    """Change Dask's settings for the block, or the longest of those at the same time.
-
-    Dask reports lost connections while a cluster closes; what matters arrives as exceptions.
-    """
+    """Change Dask's settings, and quiet its logs, while one or more such blocks last."""
     user = object()
     with _lock:
         if not _users:
@@ -227,10 +224,7 @@ def _close_cluster(cluster: Any, folder: str) -> None:
 
 
 def kill_workers(folder: str) -> None:
-    """Kill the worker processes that are left of those with their files in `folder`.
-
-    They end with this process where they notice; one that is stopped or hangs does not.
-    """
+    """Kill the worker processes with files in `folder` that are left: stopped, or hanging."""
     with contextlib.suppress(RuntimeError):  # one is just being made, and ends with this process
         for nanny in list(Nanny._instances):
             if nanny.local_directory.startswith(folder) and (pid := nanny.pid) is not None:

@@ -44,10 +44,7 @@ class Capacity:
 
 
 def least_free(free: Sequence[int]) -> int:
-    """Return the free bytes that chunks are made for, from those of each device.
-
-    A device with far less than others does not count: what does not fit there is done elsewhere.
-    """
+    """Return the free bytes to make chunks for; devices with far less than others do not count."""
     return min(each for each in free if each >= max(free) * FULL)
 
 

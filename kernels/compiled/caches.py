@@ -40,10 +40,7 @@ class Exposed(Exception):
 
 
 def private(folder: Path) -> Path:
-    """Make a folder that only this user may enter, and return it without symbolic links.
-
-    Raises Exposed where others may change what is in it, and OSError where it cannot be made.
-    """
+    """Make a folder of this user alone; return it without links. Raises Exposed, OSError."""
     for part in reversed([folder, *folder.parents]):
         if not part.exists():
             part.mkdir(PRIVATE, exist_ok=True)

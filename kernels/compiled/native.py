@@ -62,10 +62,7 @@ def find_byte(typing: Any, data: Any, start: Any, stop: Any, byte: Any) -> Any:
 
 @intrinsic
 def copy_bytes(typing: Any, target: Any, at: Any, source: Any, start: Any, count: Any) -> Any:
-    """Set target[at : at + count] = source[start : start + count], uint8 (C's memmove).
-
-    Both may lie in one buffer, where a loop would go byte by byte.
-    """
+    """Set target[at : at + count] = source[start : start + count], uint8, even in one buffer."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         target, at, source, start, count = args

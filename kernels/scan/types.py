@@ -261,10 +261,7 @@ class ChunkScanner(Protocol):
         """
 
     def seconds(self) -> dict[str, float]:
-        """Return how long the steps of this thread's last scan took on the device, if it has any.
-
-        Waiting for other threads' copies and kernels is in them.
-        """
+        """Return the seconds of this thread's last scan on the device, by steps, with waiting."""
         return {}
 
     def close(self) -> None:

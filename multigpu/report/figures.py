@@ -122,10 +122,7 @@ def _short(value: float) -> float:
 
 
 def as_script(figures: Mapping[str, Figure]) -> str:
-    """Return the figures as JSON.
-
-    What is the same object in several is written once: the others have the name of the first one.
-    """
+    """Return figures as JSON; of an object in several, later ones have the first one's name."""
     plain, owners = {}, dict[int, str]()
     for name, each in figures.items():
         plain[name] = {"data": each.data, "height": each.height}

@@ -353,10 +353,7 @@ def number_of(number: int, noun: str) -> str:
 
 
 def answer(lines: Iterable[str]) -> None:
-    """Write lines to standard output, with their colours on a terminal only.
-
-    Raises UsageError where standard output is closed or full, PipeClosed where nobody reads it.
-    """
+    """Write lines to standard output, coloured on a terminal. Raises UsageError, PipeClosed."""
     with atomic_output(None) as out:
         text = "".join(f"{line}\n" for line in lines)
         shown = text if _is_terminal(sys.stdout) else click.unstyle(text)

@@ -113,10 +113,7 @@ class RunOptions(WorkerOptions, group="Devices"):
         return bool(self.scheduler or self.scheduler_file)
 
     def devices(self) -> tuple[Device, ...]:
-        """Return the GPUs of this machine to use. Raises UsageError for one that cannot be used.
-
-        With --gpus auto and without CuPy the CPU is used, with a warning.
-        """
+        """Return the GPUs to use; auto takes none without CuPy, and warns. Raises UsageError."""
         if self.remote and self.gpus not in ("auto", "all", "none"):
             raise UsageError(
                 f"{option('gpus')} {self.gpus}: the workers of a scheduler have their own GPUs;"

@@ -76,10 +76,7 @@ def largest_chunk(
 
 
 def plan_job(job: Any, files: Sequence[str]) -> tuple[Any, Shown]:
-    """Return the plan of a job, and what every plan shows; nothing is started on this machine.
-
-    files: inputs that workers of a scheduler must see; these are asked whether they are fit
-    """
+    """Return a job's plan, and what is shown of it; files: that a scheduler's workers need."""
     with ExitStack() as stack:
         crew = job.crew(stack, files) if job.remote else None
         plan, fitness = job.plan(crew), crew.fitness if crew else {}

@@ -114,10 +114,7 @@ def check_kernels(devices: Sequence[Device], timeout: float = CHECK_SECONDS) -> 
 
 
 def diagnose(found: Survey, packages: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield what stands between the program and the GPUs, most basic first.
-
-    packages: versions of those that are installed; several CuPy overwrite each other's files
-    """
+    """Yield what bars the GPUs, most basic first; packages: installed ones with versions."""
     builds = [name for name in packages if name.startswith("cupy")]
     if found.problem:
         yield replace(found.problem, no_gpus=True)

@@ -42,10 +42,7 @@ GENES = b"genes"  # metadata: the name of each region, a line each; "" for none
 
 
 def read_parquet(path: str, _: BufferedReader, empty: Empty) -> TableParts:
-    """Return samples, regions and values. Raises InputError for what is no counts table.
-
-    Several threads decode row groups, each to its place in the arrays.
-    """
+    """Return samples, regions and values; threads decode row groups. Raises InputError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -132,10 +129,7 @@ def is_frame(given: Any) -> bool:
 
 
 def counts_from_frame(frame: Any) -> Counts:
-    """Return the counts of a table with the columns chrom, start, end and samples, sorted.
-
-    Raises UsageError for any other table.
-    """
+    """Return a table's counts, sorted. Raises UsageError for columns other than theirs."""
     table = _as_arrow(frame)
     samples = samples_of_schema(NAME, table.schema)
     kind = kind_of_values(table.schema)

@@ -152,10 +152,7 @@ def _error_of_arrow(path: str, columns: Sequence[str], said: str) -> InputError:
 
 
 def write_tsv(path: str | None, counts: Counts) -> None:
-    """Write a table; fractions are the shortest decimals that read back equal.
-
-    Raises UsageError for names with a tab or the end of a line.
-    """
+    """Write a table, with the shortest decimals. Raises UsageError for a name with a tab."""
     with compressed_output(path) as out:
         _write_text(out, counts)
 
