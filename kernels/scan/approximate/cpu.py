@@ -16,9 +16,8 @@ from multigpu.kernels.bases import LETTER_SETS
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.scan.approximate import cpu_seeds, seeds
 from multigpu.kernels.scan.approximate.cpu_seeds import count_windows, make_table
-from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
 from multigpu.kernels.scan.approximate.pieces import WHOLE, EditScanner, Piece
-from multigpu.kernels.scan.approximate.verification import find_hits
+from multigpu.kernels.scan.approximate.verification import Candidates, EditQueries, find_hits
 from multigpu.kernels.scan.cpu_planes import ONE, Samples, find_rows, pack, pack_patterns
 from multigpu.kernels.scan.cpu_sweep import sweep
 from multigpu.kernels.scan.seeds import EXPECTED_BASES

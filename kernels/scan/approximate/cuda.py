@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.device.launch import POINTER, launch, launch_blocks, struct
-from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
 from multigpu.kernels.scan.approximate.seeds import GPU, LONGEST, SHORTEST, TablePlan, plan_seeds
-from multigpu.kernels.scan.approximate.verification import find_hits
+from multigpu.kernels.scan.approximate.verification import Candidates, EditQueries, find_hits
 from multigpu.kernels.scan.cuda import PATTERNS, DeviceScanner, pattern_arrays, to_hits
 from multigpu.kernels.scan.cuda_sweep import compiled, limits_on_device, queries_of
 from multigpu.kernels.scan.seeds import EXPECTED_BASES

@@ -16,6 +16,6 @@ Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format a
     bonds           bonds and charges by places and valences
     autodock_types  atom types, charges, torsions; `scoring`: Vina's, and the atoms as arrays
     poses           a pose as text of any format; `dock.output`: where it goes
-    pockets         score grids, one file a format; `rotations`: lists of them in files
+    pockets         score grids: AutoGrid, others; `rotations`: lists of them in files
     receptors       the atoms of which maps of AutoGrid are made
 """

@@ -14,7 +14,7 @@ from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, UsageError, option, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
-from multigpu.formats.molecules.reference_poses import ReferencePose
+from multigpu.formats.molecules.poses import ReferencePose
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.rotation import ListedRotations, covering_radius
 from multigpu.run import fitness
