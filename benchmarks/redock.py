@@ -27,8 +27,7 @@ from common import ROOT, machine, machine_line, markdown, say
 from processes import process, python
 
 import multigpu
-from multigpu.formats.molecules.poses import render
-from multigpu.formats.molecules.reference_poses import ReferencePose
+from multigpu.formats.molecules.poses import ReferencePose, render
 from multigpu.formats.molecules.registry import parse
 from multigpu.kernels.rotation.rotations import near_uniform
 

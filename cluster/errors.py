@@ -78,10 +78,7 @@ class Lost(Failure):
 
 
 class WorkerDied(Lost):
-    """The process that ran a task ended.
-
-    deaths: number of processes that ended, one after the other
-    """
+    """The process that ran a task ended: `deaths` of them, one after the other."""
 
     def __init__(self, worker: str, deaths: int = 1) -> None:
         super().__init__(worker, deaths)  # args equal the signature: it pickles

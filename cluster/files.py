@@ -141,10 +141,7 @@ def take_mode(new: Path, target: Path) -> None:
 
 @contextmanager
 def folder_beside(path: str) -> Iterator[Path]:
-    """Yield a new hidden folder beside `path`, from which `replace_folder` moves it there.
-
-    Only one run has it at a time: see `hold_folder`.
-    """
+    """Yield a new hidden folder for `replace_folder`, held by one run: see `hold_folder`."""
     with temporary_folder(Path(path).resolve(), path, UsageError) as hidden:
         with failures_named(path, UsageError):
             (hidden / NEW).mkdir()
@@ -406,10 +403,7 @@ class _NamedFile(io.RawIOBase):
 
 @contextmanager
 def failures_named(name: str, kind: type[Failure] = Failure) -> Iterator[None]:
-    """Turn errors of the system into failures that say what cannot be written.
-
-    kind: class of the failure, unless the disk is full
-    """
+    """Turn errors of the system into failures of a kind, or DiskFull, that name a file."""
     try:
         yield
     except BrokenPipeError as error:
@@ -435,10 +429,7 @@ def _reason(error: Exception) -> str:
 
 @contextmanager
 def scratch_folder(parent: Path | None = None) -> Iterator[str]:
-    """Make a folder that is removed with the block, in `parent` or the system's temporary folder.
-
-    Folders of processes that are gone are removed first. Raises OSError where none can be made.
-    """
+    """Make a folder that is removed with the block, after abandoned ones. Raises OSError."""
     remove_abandoned(Path(parent or tempfile.gettempdir()))
     folder = tempfile.mkdtemp(prefix=SCRATCH, dir=parent)
     try:
@@ -451,10 +442,7 @@ def scratch_folder(parent: Path | None = None) -> Iterator[str]:
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Remove the folders in `parent` whose process is gone: of this user, and of this host.
-
-    On a network file system another host's lock may not be seen.
-    """
+    """Remove folders of processes of this user and host (others' locks are not seen) that ended."""
     with suppress(OSError):
         for lock in parent.glob(f"{SCRATCH}*/{LOCK}"):
             if not (is_left(lock, stat.S_ISREG) and is_left(lock.parent, stat.S_ISDIR)):

@@ -103,20 +103,13 @@ def _find_workers(deployment: Deployment, stack: contextlib.ExitStack) -> Worker
 
 
 def _start_processes(
-    deployment: Deployment,
-    stack: contextlib.ExitStack,
-    folder: str,
-    unwanted: threading.Event,
+    deployment: Deployment, stack: contextlib.ExitStack, folder: str, unwanted: threading.Event
 ) -> Workers:
-    """Return worker processes of this machine, which end with the stack.
-
-    folder    for files of the processes
-    unwanted  set when nobody waits for them any more
-    """
+    """Return worker processes, with files in `folder`; `unwanted`: nobody waits for them."""
     _import_dask()
     if unwanted.is_set():
         raise Failure("nobody waits for the workers")
-    from multigpu.cluster.deploy.worker_processes import local_client
+    from multigpu.cluster.deploy.dask_clients import local_client
 
     client = stack.enter_context(local_client(deployment, folder))
     gpu = worker.OWN if deployment.devices else None
@@ -137,16 +130,13 @@ def _import_dask() -> None:
 
 def _kill_late_workers(folder: str) -> None:
     """Kill the worker processes that are left; none is where their module is still loading."""
-    module = sys.modules.get("multigpu.cluster.deploy.worker_processes")
+    module = sys.modules.get("multigpu.cluster.deploy.dask_clients")
     if kill_workers := getattr(module, "kill_workers", None):
         kill_workers(folder)
 
 
 def workers_of_client(client: Any, gpu: str | None, worker_timeout: float) -> Workers:
-    """Return the workers of a `dask.distributed.Client`, which stays open.
-
-    Raises UsageError where it is none, or one that cannot be used.
-    """
+    """Return the workers of Dask's client, which stays open. Raises UsageError."""
     from distributed import Client
 
     from multigpu.cluster.deploy.dask_clients import warn_of_listeners

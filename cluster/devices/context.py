@@ -28,10 +28,7 @@ def start(uuid: str) -> None:
 
 
 def start_all(uuids: Sequence[str]) -> None:
-    """Create the contexts of devices in another thread, one after the other.
-
-    A thread that uses a device before its context is there waits for it in CUDA.
-    """
+    """Create contexts of devices in a thread; who uses one earlier waits for it in CUDA."""
 
     def create() -> None:
         for uuid in uuids:

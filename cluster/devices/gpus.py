@@ -166,7 +166,6 @@ def _find(item: str, survey: Survey) -> Sequence[Device]:
 
 
 def _with_prefix(start: str, devices: Sequence[Device]) -> list[Device]:
-    """Return the devices whose UUID begins with `start`."""
     return [device for device in devices if device.uuid.lower().startswith(start.lower())]
 
 
@@ -211,10 +210,7 @@ def _why_none(hidden: list[Device], faults: list[Finding], gpus: int) -> Finding
 
 
 def _all_devices(gpus: int) -> tuple[list[Device], list[Finding]]:
-    """Return the devices, each with its GPU's number, and the GPUs that cannot be asked.
-
-    A GPU in MIG mode has none or several.
-    """
+    """Return the devices (none or several of a GPU in MIG mode), and what cannot be asked."""
     found: list[Device] = []
     faults: list[Finding] = []
     for index in range(gpus):

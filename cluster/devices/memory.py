@@ -36,10 +36,7 @@ def use(device: int | None) -> None:
 
 
 def free_bytes(device: int | None) -> int:
-    """Return the bytes that are free on a device, or available on the host.
-
-    They are 0 where not even CUDA's context fits.
-    """
+    """Return the bytes free on a device (0: not even for a context), or available on the host."""
     if device is None:
         return min(int(psutil.virtual_memory().available), _free_address_space())
     import cupy
@@ -90,10 +87,7 @@ def cupy_problem() -> str:
 
 
 def release_pool(device: int | None) -> None:
-    """Give back what CuPy keeps for later, on the device and page-locked on the host.
-
-    A device that has failed, or has no room for a context, keeps what it has.
-    """
+    """Give back what CuPy keeps, on the device and page-locked; a failed device keeps it."""
     if device is None:
         return
     import cupy
@@ -114,10 +108,7 @@ def is_out_of_memory(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def device_errors(name: str) -> Iterator[None]:
-    """Turn errors of CUDA into MemoryError, or DeviceFailed where a device is of no more use.
-
-    name: of the worker, or the part of it, that has the device
-    """
+    """Turn CUDA's errors into MemoryError, or DeviceFailed of worker `name`."""
     try:
         yield
     except Exception as error:

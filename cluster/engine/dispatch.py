@@ -350,7 +350,6 @@ class _Dispatch(Generic[S, P]):
         self._resubmit()
 
     def _leave(self, chunk: _ChunkInWork[S, P]) -> None:
-        """Take a chunk off those in progress, if it is one."""
         if chunk in self._in_progress:
             del self._in_progress[chunk]
             chunk.entry.busy -= 1

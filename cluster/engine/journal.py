@@ -8,20 +8,28 @@ Records are written at once, so that they outlive the process. They are synced e
 seconds, as long as there are new ones: when one is appended, or by whoever waits for the next
 (`sync`). A torn record at the end is cut off, as are zeros, which file systems put where data were
 lost with the power.
+
+Parts are packed as msgpack, without pickle: a journal may come from anybody's disk. They consist of
+numbers, text, bytes, None, lists, tuples, dictionaries, NumPy arrays, and of dataclasses and
+exceptions of the classes that the workload names.
 """
 
 import itertools
 import os
+import re
 import struct
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from multigpu.cluster.engine.codec import Codec
+import msgpack
+import numpy as np
+
 from multigpu.cluster.errors import UsageError, option
 from multigpu.cluster.files import failures_named, hidden_path, open_locked, sync_directory
 
@@ -31,6 +39,89 @@ RECORD = struct.Struct("<II")
 # Raised where bytes are unpacked that are no part.
 UNPACK_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError, struct.error)
 SYNC_EVERY = 2.0  # seconds
+ARRAY, OBJECT, TUPLE = 1, 2, 3  # the extension types
+DTYPE = re.compile(r"[<>|][biufcmMSUV]\d+(\[\w+\])?")  # NumPy takes more, and evaluates some of it
+NOT_KEPT = {"kept": False}  # metadata of a dataclass's field that is left out, and has a default
+NAMES = "surrogateescape"  # names of files are bytes, which need not be UTF-8
+
+
+class Codec:
+    """A packer of values that are made of plain ones, arrays and these classes.
+
+    An exception is kept by its `args`, a dataclass by its fields with their names; to unpack them,
+    the class is called with these. Raises TypeError and ValueError for anything else.
+    """
+
+    def __init__(self, classes: Sequence[type] = ()) -> None:
+        self._classes = {kind.__name__: kind for kind in classes}
+
+    def pack(self, value: Any) -> bytes:
+        packed: bytes = msgpack.packb(
+            value, default=self._extended, strict_types=True, unicode_errors=NAMES
+        )
+        return packed
+
+    def unpack(self, data: bytes) -> Any:
+        return msgpack.unpackb(
+            data, ext_hook=self._restored, strict_map_key=False, unicode_errors=NAMES
+        )
+
+    def unpack_part(self, data: bytes) -> Any:
+        """Unpack a value of one of the classes, if there are any. Raises ValueError for others."""
+        value = self.unpack(data)
+        if self._classes and self._classes.get(type(value).__name__) is not type(value):
+            raise ValueError(f"a value of type {type(value).__name__} is no part")
+        return value
+
+    def _extended(self, value: Any) -> Any:
+        """Pack a value of a type that msgpack does not know."""
+        if isinstance(value, tuple):
+            return msgpack.ExtType(TUPLE, self.pack(list(value)))
+        if isinstance(value, np.ndarray):
+            if value.dtype.hasobject:
+                raise TypeError("an array of Python objects is no data")
+            about = [value.dtype.str, list(value.shape), value.tobytes()]
+            return msgpack.ExtType(ARRAY, self.pack(about))
+        if isinstance(value, np.generic):
+            return value.item()
+        name = type(value).__name__
+        if self._classes.get(name) is not type(value):
+            raise TypeError(f"a part may not hold a {name}")
+        return msgpack.ExtType(OBJECT, self.pack([name, _contents(value)]))
+
+    def _restored(self, kind: int, data: bytes) -> Any:
+        value = self.unpack(data)
+        if kind == TUPLE:
+            return tuple(value)
+        if kind == ARRAY:
+            text, shape, raw = value
+            if not DTYPE.fullmatch(text):
+                raise ValueError("not an array of this program")
+            return np.frombuffer(bytearray(raw), text).reshape(shape)
+        if kind == OBJECT and value[0] in self._classes:
+            name, contents = value
+            return _build(self._classes[name], contents)
+        raise ValueError("not a value of this program")
+
+
+def _build(kind: type, contents: Any) -> Any:
+    if not is_dataclass(kind):
+        return kind(*contents)
+    if contents.keys() != set(_kept_fields(kind)):
+        raise ValueError(f"not the fields of a {kind.__name__} of this program")
+    return kind(**contents)
+
+
+def _contents(value: Any) -> dict[str, Any] | list[Any]:
+    if is_dataclass(value):
+        return {name: getattr(value, name) for name in _kept_fields(value)}
+    if isinstance(value, BaseException):
+        return list(value.args)
+    raise TypeError(f"a part may not hold a {type(value).__name__}")
+
+
+def _kept_fields(kind: Any) -> list[str]:
+    return [field.name for field in fields(kind) if field.metadata.get("kept", True)]
 
 
 class Journal:
@@ -104,10 +195,7 @@ class Journal:
         self.sync(SYNC_EVERY)
 
     def sync(self, every: float = 0.0) -> None:
-        """Write new records to the disk, unless the last time was less than `every` seconds ago.
-
-        Raises UsageError where the disk is full.
-        """
+        """Sync new records, the last time `every` seconds ago. Raises UsageError: no room."""
         if not self._has_unsynced or time.monotonic() - self._synced_at < every:
             return
         with failures_named(self._output):

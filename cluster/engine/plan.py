@@ -44,25 +44,18 @@ class Capacity:
 
 
 def least_free(free: Sequence[int]) -> int:
-    """Return the free bytes that chunks are made for, from those of each device.
-
-    A device with far less than others does not count: what does not fit there is done elsewhere.
-    """
+    """Return the free bytes to make chunks for; devices with far less than others do not count."""
     return min(each for each in free if each >= max(free) * FULL)
 
 
 def chunk_units(
     cost: Cost, budget: int, lanes: int, largest: int, least: int = 1
 ) -> tuple[int, int]:
-    """Return how many units a chunk may have, and how many chunks are on a device at a time.
-
-    Fewer chunks at a time come before chunks of less than `least` units.
+    """Return units of a chunk, and chunks on a device at a time. Raises TooLittleMemory.
 
     budget   bytes that all of them may take
-    lanes    the most chunks at a time
+    lanes    the most chunks at a time; fewer come before chunks of less than `least` units
     largest  units
-
-    Raises TooLittleMemory where not one unit fits.
     """
     for fewest in (min(least, largest), 1):
         for at_once in range(lanes, 0, -1):

@@ -228,10 +228,7 @@ class DaskWorkers(Workers):
             return client.sync(ask, **what, callback_timeout=seconds)
 
     def _answers(self, ask: Callable[[Client], Any]) -> dict[str, Any]:
-        """Return the answers of all workers, once there are any; without those that just left.
-
-        Raises Failure where one is late.
-        """
+        """Return the answers of all workers that stay. Raises Failure where one is late."""
         deadline = time.monotonic() + self._timeout
         while True:
             self._wait()

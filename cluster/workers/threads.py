@@ -23,10 +23,7 @@ class Task(Protocol):
 
 
 class Workers(Protocol):
-    """Threads that run tasks, here or elsewhere.
-
-    gpu  what tasks get as their device: a UUID, None for the CPU, or `worker.OWN`
-    """
+    """Threads that run tasks, here or elsewhere; gpu: their device, a UUID, None (CPU) or OWN."""
 
     gpu: str | None
 
@@ -115,7 +112,6 @@ class LocalWorkers(Workers):
         self._pool = ThreadPoolExecutor(self.threads, "worker", self._begin_lane)
 
     def _begin_lane(self) -> None:
-        """Give a new thread its GPU."""
         number = next(self._numbers)
         if self._gpus:
             WORKER.lane.gpu = self._gpus[number // self.lanes]
@@ -180,10 +176,7 @@ class LocalWorkers(Workers):
 
 
 def call_within(seconds: float, function: Callable[[], Any]) -> Any:
-    """Return what `function` returns. Raises TimeoutError after some seconds.
-
-    The function is called in a thread of its own, which continues when it is late.
-    """
+    """Return what `function` returns, in a thread of its own. Raises TimeoutError."""
     done: Future[Any] = Future()
 
     def run() -> None:

@@ -1,9 +1,14 @@
-"""Folders of compiled code: whoever writes to one can have their code run by who loads from it."""
+"""Compiled code: the folders it is kept in, which of it is up to date, who hears of it.
+
+Whoever writes to such a folder can have their code run by who loads from it.
+"""
 
 import atexit
+import hashlib
 import logging
 import os
 import pwd
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from grp import getgrgid
@@ -18,6 +23,12 @@ logger = logging.getLogger(__name__)
 PRIVATE = 0o700
 OTHERS = 0o077  # what users other than the owner may do
 IN_MEMORY = "CUPY_CACHE_IN_MEMORY"  # set: CuPy neither reads nor writes its folder
+KERNELS = Path(__file__).parents[1]
+PACKAGE = "multigpu.kernels"
+SUFFIXES = (".py", ".cu", ".cuh")
+SHARED = ("compiled", "numerics")  # folders from which functions of any kernel may call others
+# Called in the compiling thread when a function that is not in the cache begins to be compiled.
+listeners: list[Callable[[], None]] = []
 
 
 class Exposed(Exception):
@@ -29,10 +40,7 @@ class Exposed(Exception):
 
 
 def private(folder: Path) -> Path:
-    """Make a folder that only this user may enter, and return it without symbolic links.
-
-    Raises Exposed where others may change what is in it, and OSError where it cannot be made.
-    """
+    """Make a folder of this user alone; return it without links. Raises Exposed, OSError."""
     for part in reversed([folder, *folder.parents]):
         if not part.exists():
             part.mkdir(PRIVATE, exist_ok=True)
@@ -44,9 +52,7 @@ def private(folder: Path) -> Path:
 
 
 def check(folder: Path) -> None:
-    """Raise Exposed where others may change what is in a folder, or put another in its place.
-
-    What they have put into it while they could is refused as well.
+    """Raise Exposed where others may change a folder or what is in it, or have done so.
 
     folder: absolute, without symbolic links
     """
@@ -118,3 +124,40 @@ def warn(what: str, why: str, variable: str) -> None:
             "multigpu: compiled %s are neither loaded nor kept, as %s (%s may name a folder of"
             " your own)", what, why, variable,
         )  # fmt: skip
+
+
+@cache
+def digest() -> str:
+    """Return a hash of all kernels: two machines with the same one compute the same."""
+    return _hash(path for path in KERNELS.rglob("*") if path.suffix in SUFFIXES)
+
+
+def digest_of(module: str) -> str:
+    """Return a hash of all files that may be compiled into the functions of a module.
+
+    Those of a kernel's folder are inlined there only, those in `SHARED` and directly in `kernels`
+    everywhere. Nothing else compiles functions, apart from tests.
+    """
+    inside = module.startswith(f"{PACKAGE}.")
+    folder = module.removeprefix(f"{PACKAGE}.").partition(".")[0] if inside else SHARED[0]
+    return _digest_of_folder(folder)
+
+
+@cache
+def _digest_of_folder(folder: str) -> str:
+    paths = list(KERNELS.glob("*.py"))
+    for name in {folder, *SHARED}:
+        paths += (KERNELS / name).rglob("*.py")
+    return _hash(paths)
+
+
+def _hash(paths: Iterable[Path]) -> str:
+    found = hashlib.blake2b(digest_size=8)
+    for path in sorted(paths):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def compilation_begins() -> None:
+    for listener in listeners:
+        listener()

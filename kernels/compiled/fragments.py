@@ -14,10 +14,7 @@ CROWDED = 0.3  # Å: atoms that are nearer than this overlap
 
 @jit
 def near_pairs(positions: Any, radii: Any) -> Any:
-    """Return int64[pairs, 2]: atoms nearer than the sum of their radii and the tolerance, in order.
-
-    Two hydrogens, and two atoms on one place, are no pair.
-    """
+    """Return int64[pairs, 2]: atoms nearer than their radii and TOLERANCE, not two hydrogens."""
     pairs, count = np.empty((2 * len(radii), 2), np.int64), 0
     for a in range(len(radii)):
         for b in range(a + 1, len(radii)):

@@ -2,7 +2,7 @@
 
 Numba keeps a compiled function for as long as the function's own file is unchanged, although what
 it calls in other files is compiled into it. So the functions of a kernel are cached in a folder
-named by the contents of all files that may be compiled into them (`version.digest_of`). It lies in
+named by the contents of all files that may be compiled into them (`caches.digest_of`). It lies in
 `multigpu` in NUMBA_CACHE_DIR, else in the user's cache folder. Only the user may enter it, as what
 is loaded from there is run.
 """
@@ -19,8 +19,6 @@ from numba import njit
 from numba.core import config, event
 
 from multigpu.kernels.compiled import caches
-from multigpu.kernels.compiled.compiling import compilation_begins
-from multigpu.kernels.compiled.version import digest_of
 
 Function = Callable[..., Any]
 _deciding = threading.Lock()
@@ -30,7 +28,7 @@ class _Compilations(event.Listener):
     """Reports when a compilation begins; a function found in the cache is not compiled."""
 
     def on_start(self, event: Any) -> None:
-        compilation_begins()
+        caches.compilation_begins()
 
     def on_end(self, event: Any) -> None:
         pass
@@ -45,10 +43,7 @@ def jit(function: Function) -> Function:
 
 
 def jit_no_alloc(function: Function) -> Function:
-    """Return a function as `jit` does, but one that counts no references and may not allocate.
-
-    A function that takes tuples of arrays is up to five times as fast so.
-    """
+    """Return a function as `jit` does that may not allocate: five times as fast with tuples."""
     return _compiled(function, _nrt=False)
 
 
@@ -71,7 +66,7 @@ def _own_cache(module: str) -> Iterator[bool]:
     """
     with _deciding:
         before = config.CACHE_DIR
-        folder = _folder(before, digest_of(module))
+        folder = _folder(before, caches.digest_of(module))
         config.CACHE_DIR = str(folder or before)
         try:
             yield folder is not None

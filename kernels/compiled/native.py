@@ -21,31 +21,22 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
 @intrinsic
 def fma(typing: Any, a: Any, b: Any, c: Any) -> Any:
     """Return a * b + c, float64, rounded once, as on a GPU; Numba has no name for it."""
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.fma(*args)
-
-    return types.float64(types.float64, types.float64, types.float64), generate
+    signature = types.float64(types.float64, types.float64, types.float64)
+    return signature, lambda context, builder, sig, args: builder.fma(*args)
 
 
 @intrinsic
 def popcount(typing: Any, word: Any) -> Any:
     """Return the number of set bits of a uint64: one instruction instead of a loop."""
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.int64(types.uint64), generate
+    return types.int64(types.uint64), lambda context, builder, sig, args: builder.ctpop(args[0])
 
 
 @intrinsic
 def trailing_zeros(typing: Any, word: Any) -> Any:
     """Return the number of the lowest set bit of a uint64, one instruction; 64 for zero."""
-
-    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-    return types.int64(types.uint64), generate
+    zero_is_64 = ir.Constant(ir.IntType(1), 0)
+    signature = types.int64(types.uint64)
+    return signature, lambda context, builder, sig, args: builder.cttz(args[0], zero_is_64)
 
 
 @intrinsic
@@ -71,10 +62,7 @@ def find_byte(typing: Any, data: Any, start: Any, stop: Any, byte: Any) -> Any:
 
 @intrinsic
 def copy_bytes(typing: Any, target: Any, at: Any, source: Any, start: Any, count: Any) -> Any:
-    """Set target[at : at + count] = source[start : start + count], uint8 (C's memmove).
-
-    Both may lie in one buffer, where a loop would go byte by byte.
-    """
+    """Set target[at : at + count] = source[start : start + count], uint8, even in one buffer."""
 
     def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         target, at, source, start, count = args

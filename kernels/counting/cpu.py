@@ -23,7 +23,6 @@ def _places(chrom: NDArray[np.int32], position: NDArray[np.int64]) -> Places:
 
 
 def _are_asked_for(reads: Reads, options: Counting) -> NDArray[np.bool_]:
-    """Return whether each read is one of those that the options look at."""
     without = options.exclude_flags | (NO_FRAGMENT if options.count == "fragments" else 0)
     found = np.asarray(reads.flag & options.include_flags == options.include_flags)
     found &= reads.flag & without == 0

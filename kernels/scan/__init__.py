@@ -33,14 +33,6 @@ from multigpu.kernels.scan.types import (
 )
 
 __all__ = [
-    "BadBaseError",
-    "Chunk",
-    "ChunkScanner",
-    "Hits",
-    "Limits",
-    "Patterns",
-    "ScanRules",
-    "TooManyPatternsError",
-    "Wanted",
-    "allowed_bases",
-]
+    "BadBaseError", "Chunk", "ChunkScanner", "Hits", "Limits", "Patterns", "ScanRules",
+    "TooManyPatternsError", "Wanted", "allowed_bases",
+]  # fmt: skip

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels import bases
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.scan.cpu_hits import find_rows
+from multigpu.kernels.scan.cpu_planes import find_rows
 
 LONGEST = 255  # bases of a barcode
 READ, SAMPLE, START, ERRORS, OTHER_START, OTHER_ERRORS, SHARED = range(7)  # columns of rows

@@ -65,10 +65,7 @@ def choose(
 def cost_of(
     start: NDArray[np.int64], end: NDArray[np.int64], errors: NDArray[np.integer]
 ) -> NDArray[np.int64]:
-    """Return int64[n]: less where more bases match less errors, and then where errors are fewer.
-
-    Among places of one length without gaps it is less where errors are fewer.
-    """
+    """Return int64[n]: less where more bases match less errors, then where errors are fewer."""
     errors = errors.astype(np.int64)
     cost: NDArray[np.int64] = ((2 * errors - (end - start)) << 31) + errors
     return cost

@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from multigpu.kernels.compiled.jit import jit, jit_no_alloc
 from multigpu.kernels.compiled.native import popcount
 from multigpu.kernels.device.buffers import Buffers
-from multigpu.kernels.scan.cpu_hits import Samples, search_hits, settle
-from multigpu.kernels.scan.cpu_patterns import (
+from multigpu.kernels.scan.cpu_planes import (
     ONE,
     PackedPatterns,
+    Samples,
     bases_from,
     is_single,
     pack,
     pack_patterns,
+    search_hits,
+    settle,
     two_bits,
     window,
 )
@@ -45,10 +47,7 @@ NOTHING = -1
 
 
 class SeedIndex(NamedTuple):
-    """Windows of the seeds by the hash of their bases.
-
-    Entry e is window e % stride of seed e // stride.
-    """
+    """Windows of seeds by their hashes; entry e is window e % stride of seed e // stride."""
 
     known: NDArray[np.uint64]  # the filter: two bits per window
     heads: NDArray[np.int32]  # [2^bucket_bits], the last entry of the bucket or NOTHING
@@ -84,10 +83,7 @@ class ExactScanner(ChunkScanner):
         return Limits.of(self.patterns, 0)
 
     def index(self, ambiguous: float) -> SeedIndex:
-        """Return the index for chunks with this share of ambiguous bases; made when one needs it.
-
-        Raises TooManyPatternsError.
-        """
+        """Return the index for this share of ambiguous bases. Raises TooManyPatternsError."""
         share = 0.0 if self.rules.strict else SHARES[bisect_left(SHARES, ambiguous)]
         with self._lock:
             try:
@@ -99,10 +95,6 @@ class ExactScanner(ChunkScanner):
                 raise TooManyPatternsError(str(error) or "no memory") from error
 
     def scan(self, chunk: Chunk) -> Hits:
-        """Return the hits of a chunk, ordered as by `Hits.choice`.
-
-        Raises BadBaseError at the first illegal letter, and TooManyPatternsError.
-        """
         words = len(chunk.letters) // 64 + 3
         planes = self._buffers.take(4 * 8 * words).view(np.uint64).reshape(words, 4)
         try:
@@ -185,10 +177,7 @@ def _follow(search: Any, index: Any, q: Any, bases: Any, key: Any, count: Any) -
 
 @jit_no_alloc
 def _next_candidate(planes: Any, q: Any, end: Any, index: Any, strict: Any) -> Any:
-    """Return the next window that the index may hold, or cannot answer for: (position, *window).
-
-    Position -1: there is none.
-    """
+    """Return the next window in question: (position, *window); position -1: there is none."""
     # On its own: where a loop follows what it finds, too, the search takes half as long again.
     k_bits = (ONE << np.uint64(index.k)) - ONE
     known, shift = index.known, index.known_shift
@@ -277,13 +266,6 @@ def may_have(known: Any, shift: Any, key: Any) -> Any:
 
 
 @jit_no_alloc
-def _remember(known: Any, shift: Any, key: Any) -> None:
-    """Set the two bits of a hash in a filter, both in one word."""
-    i, other = key >> np.uint64(shift), key >> np.uint64(26)
-    known[i >> np.uint64(6)] |= (ONE << (i & np.uint64(63))) | (ONE << (other & np.uint64(63)))
-
-
-@jit_no_alloc
 def _fill_index(index: Any, packed: Any) -> None:
     entry = 0
     k_bits = (ONE << np.uint64(index.k)) - ONE
@@ -294,7 +276,10 @@ def _fill_index(index: Any, packed: Any) -> None:
             shift = np.uint64(phase)
             bases = bases_of((low >> shift) & k_bits, (high >> shift) & k_bits)
             key = hashed(bases)
-            _remember(index.known, index.known_shift, key)
+            # Both bits of a hash are in one word.
+            bit, other = key >> np.uint64(index.known_shift), key >> np.uint64(26)
+            both = (ONE << (bit & np.uint64(63))) | (ONE << (other & np.uint64(63)))
+            index.known[bit >> np.uint64(6)] |= both
             bucket = key >> np.uint64(index.bucket_shift)
             index.entries[entry, 0] = np.int32(bases)
             index.entries[entry, 1] = index.heads[bucket]

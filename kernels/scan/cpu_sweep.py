@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.bases import LETTER_SETS
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.scan.cpu_hits import FIRST, Samples, search_hits, settle
-from multigpu.kernels.scan.cpu_patterns import PackedPatterns
+from multigpu.kernels.scan.cpu_planes import FIRST, PackedPatterns, Samples, search_hits, settle
 from multigpu.kernels.scan.types import Limits, Wanted
 
 TILE = 2048  # positions that are swept together

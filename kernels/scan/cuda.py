@@ -50,14 +50,9 @@ MAX_BASES = 1 << 31  # positions are 32 bits wide
 DEVICE_STEPS = ("copy in", "kernels", "copy out")  # of a scan on the device
 HIT = np.dtype([("record", "<i4"), ("pattern", "<i4"), ("start", "<i4"), ("errors", "<i4")])
 HEADER = np.dtype(
-    [
-        ("count", "<u8"),
-        ("full", "<u4"),
-        ("illegal", "<u4"),
-        ("collected", "<u4"),
-        ("crowded", "<u4"),
-        ("_", "<u4", 2),
-    ]
+    [("count", "<u8")]
+    + [(name, "<u4") for name in ("full", "illegal", "collected", "crowded")]
+    + [("_", "<u4", 2)]
 )
 HEADER_PLACES = {name: int(field[1]) for name, field in (HEADER.fields or {}).items()}
 
@@ -87,10 +82,7 @@ def _filled(size: int, byte: int, dtype: Any) -> Any:
 
 
 def pattern_arrays(patterns: Patterns, on_device: Callable[[NDArray[Any]], Any]) -> dict[str, Any]:
-    """Return the fields of the struct of patterns on the device; anchors are not placed yet.
-
-    on_device  copies an array to the device
-    """
+    """Return the fields of PATTERNS without anchors. on_device: copies an array there."""
     # A word of padding comes after each.
     words = np.r_[0, np.cumsum((patterns.lengths + 31) // 32 + 1)]
     arrays = {
@@ -193,9 +185,11 @@ class ExactScanner(DeviceScanner):
 
     def _on_device(self, values: NDArray[Any]) -> Any:
         """Return a copy brought over by a kernel: the copy engine may be busy with letters."""
-        self._fetched.append(pinned_like(values))
+        copy = pinned(values.nbytes).view(values.dtype)
+        copy[:] = values
+        self._fetched.append(copy)
         out = cupy.empty(len(values), values.dtype)
-        where, size = np.uint64(self._fetched[-1].ctypes.data), np.int64(values.nbytes)
+        where, size = np.uint64(copy.ctypes.data), np.int64(values.nbytes)
         blocks = min(1 + values.nbytes // (16 * THREADS), FETCH_BLOCKS)
         launch_blocks(compiled("pack.cu"), "fetch", blocks, THREADS, where, size, out)
         return out
@@ -260,20 +254,12 @@ class ExactScanner(DeviceScanner):
             queries.search(samples, self.arguments, hits, bases, crowded)
 
     def scan(self, chunk: Chunk) -> Hits:
-        """Return the hits of a chunk, ordered as by `Hits.choice`.
-
-        Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
-        them) for a chunk that is to be searched in pieces.
-        """
         found = to_hits(self.find(chunk), self.patterns)
         return found.chosen(self.rules.wanted, self.patterns.strands, by_end=False)
 
 
 class ScanLane:
-    """A stream of the current device, and the chunk on its way through it.
-
-    `find` does `upload`, `search` and `result`, and gives the memory on the device back.
-    """
+    """A stream of the current device; `find` takes a chunk through, and frees the memory."""
 
     _letters: Any
     _offsets: Any
@@ -295,10 +281,7 @@ class ScanLane:
         self._out = self._table = self._found = None
 
     def find(self, scanner: DeviceScanner, chunk: Chunk) -> NDArray[Any]:
-        """Return what `result` does.
-
-        Raises BadBaseError, and MemoryError (TooManyHitsError among them): search it in pieces.
-        """
+        """Return `result`. Raises BadBaseError, and MemoryError: search in pieces."""
         try:
             self.upload(chunk)
             self.search(scanner)
@@ -308,10 +291,7 @@ class ScanLane:
             self._release()
 
     def upload(self, chunk: Chunk) -> None:
-        """Start copying; return at once when the letters lie in pinned memory.
-
-        The chunk must not change before `result` has returned.
-        """
+        """Start copying; the chunk, in pinned memory, must not change before `result` returned."""
         self._bases, self._records = len(chunk.letters), len(chunk.offsets) - 1
         if self._bases >= MAX_BASES:
             raise MemoryError(f"{self._bases} bases at once; fewer than {MAX_BASES} are possible")
@@ -399,12 +379,7 @@ class ScanLane:
         return self._out[HEADER_PLACES[name] :]
 
     def result(self) -> NDArray[Any]:
-        """Return the hits of the chunk, of type HIT, in no order, some of them twice.
-
-        They are to be used before the next `search`.
-
-        Raises BadBaseError at the first illegal letter, TooManyHitsError.
-        """
+        """Return the hits until the next `search`, HIT[n], in no order, some twice."""
         while True:
             self.stream.synchronize()
             header = self._eager[: HEADER.itemsize].view(HEADER)[0]
@@ -448,10 +423,3 @@ def to_hits(found: NDArray[Any], patterns: Patterns) -> Hits:
         found[name] for name in ("record", "pattern", "start", "errors")
     )
     return Hits.at_places(record, pattern, start, errors, patterns.lengths)
-
-
-def pinned_like(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a copy of an array in page-locked memory."""
-    out = pinned(values.nbytes).view(values.dtype)
-    out[:] = values
-    return out

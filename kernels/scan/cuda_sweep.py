@@ -62,10 +62,7 @@ class CountedQueries:
         bases: int,
         crowded: NDArray[Any] | None = None,
     ) -> None:
-        """Queue the search on the current stream; all but `bases` are arguments of the kernels.
-
-        crowded  tiles to which it is restricted; None: all of them
-        """
+        """Queue a search, in `crowded` tiles or all; arguments are the kernels', but `bases`."""
         words = -(-bases // 32)
         selected = np.zeros((), _SELECTED)
         if self._n_selected:

@@ -43,9 +43,7 @@ def is_illegal(letters: Any) -> Any:
 
 @jit_no_alloc
 def find_gaps(letters: Any, offsets: Any, longest: Any, cuts: Any) -> Any:
-    """Find the runs of N that are longer than `longest`; return how many there are.
-
-    Returns 0 where a letter is illegal.
+    """Find the runs of N longer than `longest`; return their number, 0 where a letter is illegal.
 
     cuts  int64[gaps, 2]  takes the middle of each, without which it is as long as `longest`
     """

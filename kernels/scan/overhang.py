@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from multigpu.kernels.bases import LETTER_SETS
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.scan.cpu_hits import find_rows
+from multigpu.kernels.scan.cpu_planes import find_rows
 from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns, allowed_bases
 
 

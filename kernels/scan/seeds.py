@@ -52,10 +52,7 @@ GPU = IndexCosts(  # ps
 
 @dataclass(frozen=True)
 class SeedPlan:
-    """Windows of `k` bases at every `stride`-th position.
-
-    The index answers for up to `blanks` ambiguous bases in one.
-    """
+    """Windows of `k` bases, `blanks` of which may be ambiguous, at every `stride`-th position."""
 
     k: int
     stride: int
@@ -130,10 +127,7 @@ class IndexSize:
 def size_of(
     lengths: NDArray[np.int64], costs: IndexCosts, bases: float, ambiguous: float
 ) -> IndexSize:
-    """Return the size of patterns of these lengths if all their bases are unambiguous.
-
-    bases, ambiguous: as for `plan_seeds`
-    """
+    """Return the size of patterns of these lengths, all of unambiguous bases; see `plan_seeds`."""
     runs = np.minimum(lengths, LONGEST_RUN)
     plan = plan_seeds(runs, costs, bases, ambiguous)
     masks = 1 if costs.choice else choices(plan.k, plan.blanks)
@@ -167,10 +161,7 @@ def plan_seeds(
 def works(
     runs: NDArray[np.integer[Any]], costs: IndexCosts, bases: float, ambiguous: float
 ) -> tuple[list[SeedPlan], NDArray[np.float64]]:
-    """Return all plans, and the work of each that is expected for a base of the samples.
-
-    It is infinite for an impossible plan.
-    """
+    """Return all plans, and the work expected for a base of the samples; inf: impossible."""
     table = _plans(ambiguous, costs.choice is not None)
     counts = np.bincount(runs, minlength=LONGEST_RUN + 1)
     at_least = counts[::-1].cumsum()[::-1]

@@ -150,10 +150,7 @@ def _groups(keys: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
 
 
 def _split(table: QueryTable, selected: NDArray[np.uint8]) -> Iterator[Sweep]:
-    """Yield sweeps whose tables fit into shared memory; one query always does.
-
-    selected  uint8[WORD] sets of bases, or none, see `Sweep`
-    """
+    """Yield sweeps whose tables fit into shared memory. selected: uint8[WORD], see `Sweep`."""
     rows = BASES * table.places + 1 + len(table.several())
     if rows > MOST_ROWS - ROUNDED and len(table) > 1:
         numbers = np.arange(len(table))

@@ -64,10 +64,7 @@ class Patterns:
 
     @classmethod
     def of(cls, signatures: Sequence[NDArray[np.uint8]], both_strands: bool = False) -> "Patterns":
-        """Return the patterns of signatures, uint8 letters.
-
-        Raises ValueError for an illegal letter or none.
-        """
+        """Return the patterns of uint8 letters. Raises ValueError for an illegal letter or none."""
         offsets = np.cumsum([0, *map(len, signatures)], dtype=np.int64)
         return cls.of_joined(np.concatenate(signatures), offsets, both_strands)
 
@@ -104,7 +101,6 @@ class Patterns:
 
 @jit_no_alloc
 def _write_both(sets: Any, offsets: Any, complements: Any, both: Any) -> None:
-    """Write each pattern, then its reverse complement."""
     for p in range(offsets.shape[0] - 1):
         begin, end = offsets[p], offsets[p + 1]
         for i in range(begin, end):
@@ -141,9 +137,7 @@ class Limits(NamedTuple):
 
     def take(self, chosen: NDArray[np.int64]) -> "Limits":
         """Return the limits of the patterns of these numbers."""
-        return Limits(
-            most=self.most[chosen], prefix=self.prefix[chosen], suffix=self.suffix[chosen]
-        )
+        return Limits(*(each[chosen] for each in self))
 
 
 @dataclass(frozen=True)
@@ -223,10 +217,7 @@ class Hits:
         return self.take(self.choice(wanted, strands, by_end))
 
     def choice(self, wanted: Wanted, strands: int, by_end: bool) -> NDArray[np.intp]:
-        """Return the numbers of the wanted hits, without bulges; see `choose`.
-
-        Hits that reach a border of a piece stay, too, last: whether they are any is known later.
-        """
+        """Return the numbers of the wanted hits, see `choose`; those at borders come last."""
         if wanted == "all" or not self.edge.any():
             return choose(wanted, self.places(strands), by_end=by_end)
         inside, at_border = np.flatnonzero(self.edge == 0), np.flatnonzero(self.edge)
@@ -260,10 +251,7 @@ class Hits:
 
 
 class ChunkScanner(Protocol):
-    """Searches chunks for the same patterns, exactly or with errors, on one device.
-
-    Several threads may use it at once.
-    """
+    """Searches chunks for the same patterns on one device; threads may use it at once."""
 
     def scan(self, chunk: Chunk) -> Hits:
         """Return the hits of a chunk, ordered as by `Hits.choice`.
@@ -273,10 +261,7 @@ class ChunkScanner(Protocol):
         """
 
     def seconds(self) -> dict[str, float]:
-        """Return how long the steps of this thread's last scan took on the device, if it has any.
-
-        Waiting for other threads' copies and kernels is in them.
-        """
+        """Return the seconds of this thread's last scan on the device, by steps, with waiting."""
         return {}
 
     def close(self) -> None:

@@ -28,10 +28,7 @@ def name_problem(name: bytes | str) -> str:
 
 
 def file_name(name: bytes | str) -> str:
-    """Return a name as a part of a path, with all but letters, digits and some signs as %XX.
-
-    So different names stay different, and none leaves the folder or is hidden.
-    """
+    """Return a name as a part of a path of its own: letters, digits, some signs, else %XX."""
     raw = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
     text = quote(raw, safe=SIGNS) or "%"
     if text.startswith("."):

@@ -11,10 +11,7 @@ _blocks: list[Any] = []  # of RDKit's logs, one for each thread that wants them 
 
 @contextmanager
 def quiet_rdkit() -> Iterator[Any]:
-    """Yield rdkit.Chem, and have RDKit print nothing meanwhile.
-
-    Logs are of the whole process, so the last of several threads lets them speak again.
-    """
+    """Yield rdkit.Chem, quiet in the whole process until the last thread leaves such a block."""
     from rdkit import Chem, rdBase
 
     with _lock:

@@ -1,13 +1,14 @@
-"""Figures of a report, in plotly's words: traces and a layout, ready for JSON.
+"""Figures of a report in plotly's words, molecules in those of 3Dmol.js: ready for JSON.
 
 Colours that differ in the dark are `var(--name)`, with a name of `page.css`.
 """
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ LONGEST_NAME = 18  # characters beside an axis
 MARKUP = ("%{", "var(")  # begin a value in what is shown under the mouse, and a colour
 
 Json = dict[str, Any]
+DECIMALS = 3  # of coordinates, Å
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,10 +122,7 @@ def _short(value: float) -> float:
 
 
 def as_script(figures: Mapping[str, Figure]) -> str:
-    """Return the figures as JSON.
-
-    What is the same object in several is written once: the others have the name of the first one.
-    """
+    """Return figures as JSON; of an object in several, later ones have the first one's name."""
     plain, owners = {}, dict[int, str]()
     for name, each in figures.items():
         plain[name] = {"data": each.data, "height": each.height}
@@ -136,3 +135,54 @@ def as_script(figures: Mapping[str, Figure]) -> str:
 def script_json(value: Any) -> str:
     """Return JSON without tags: one could end the script it stands in, or open a comment there."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+class DrawnMolecule(NamedTuple):
+    """Atoms and their bonds, as sticks.
+
+    title      by which it is chosen
+    elements   symbols
+    positions  float64[n, 3], Å
+    bonds      two atoms from 0, and the order
+    labels     what the mouse shows of each atom; () for its element
+    is_thin    whether it is only what is around the others, on which the view is framed
+    is_shown   to begin with
+    """
+
+    title: str
+    elements: Sequence[str]
+    positions: NDArray[np.float64]
+    bonds: Sequence[tuple[int, int, int]]
+    labels: Sequence[str] = ()
+    is_thin: bool = False
+    is_shown: bool = True
+
+    def as_json(self) -> Json:
+        return {**self._asdict(), "positions": self.positions.round(DECIMALS).tolist()}
+
+
+class Surface(NamedTuple):
+    """The surface of a part of a grid, half transparent.
+
+    title            by which it is chosen
+    is_inside        bool[nx, ny, nz]
+    origin, spacing  float64[3], Å: of the grid
+    """
+
+    title: str
+    is_inside: NDArray[np.bool_]
+    origin: NDArray[np.float64]
+    spacing: NDArray[np.float64]
+    is_shown: bool = True
+
+    def as_json(self) -> Json:
+        bits = np.packbits(self.is_inside, bitorder="little")
+        return {
+            "size": list(self.is_inside.shape),
+            "origin": self.origin.tolist(),
+            "spacing": self.spacing.tolist(),
+            "bits": base64.b64encode(bits.tobytes()).decode(),
+        }
+
+
+Scene = Sequence[DrawnMolecule | Surface]  # what a viewer shows, each shown or hidden by its title

@@ -5,7 +5,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple
@@ -15,8 +15,7 @@ from markupsafe import Markup
 from multigpu import __version__
 from multigpu.citation import PROGRAM
 from multigpu.errors import printable
-from multigpu.report.figures import Figure, as_script, script_json
-from multigpu.report.space import Scene
+from multigpu.report.figures import Figure, Scene, as_script, script_json
 from multigpu.run.summary import versions
 
 Facts = Sequence[tuple[str, str]]  # names with values
@@ -111,9 +110,13 @@ class Page:
         environment = Environment(
             loader=loader, autoescape=True, finalize=_shown, trim_blocks=True, lstrip_blocks=True
         )
+        sections = list(enumerate(self.sections))
+        figures = {
+            f"figure{i}-{k}": figure for i, x in sections for k, figure in enumerate(x.figures)
+        }
         scenes = {
             f"scene{i}": [each.as_json() for each in section.scene]
-            for i, section in enumerate(self.sections)
+            for i, section in sections
             if section.scene
         }
         text: str = environment.get_template("page.html.j2").render(
@@ -123,17 +126,12 @@ class Page:
             style=_script("multigpu.report", "page.css"),
             script=_script("multigpu.report", "page.js"),
             plotly=_script("plotly", "package_data/plotly.min.js"),
-            figures=Markup(as_script(dict(self._figures()))),
+            figures=Markup(as_script(figures)),
             viewer=_script("multigpu.report", "3Dmol-min.js") if scenes else "",
             scenes=Markup(script_json(scenes)),
             space=_script("multigpu.report", "space.js"),
         )
         return text.encode("utf-8", "replace")
-
-    def _figures(self) -> Iterator[tuple[str, Figure]]:
-        for i, section in enumerate(self.sections):
-            for k, figure in enumerate(section.figures):
-                yield f"figure{i}-{k}", figure
 
 
 def _script(package: str, name: str) -> Markup:

@@ -28,7 +28,7 @@ from multigpu.cluster.files import (
     open_unbuffered,
 )
 from multigpu.errors import UsageError, option, options_spelled, printable, spelled
-from multigpu.kernels.compiled import compiling
+from multigpu.kernels.compiled import caches
 from multigpu.run import values
 from multigpu.run.declarations import Option, Options, declare, declared, flag
 from multigpu.run.options import GpuLanes, RunOptions
@@ -81,10 +81,7 @@ TYPES: tuple[tuple[values.Kind, Any], ...] = (
 
 
 class GroupedCommand(click.Command):
-    """Command whose help has the options in groups.
-
-    declared  its options and arguments
-    """
+    """Command whose help has options in groups. declared: its options and arguments."""
 
     declared: list[Option]
 
@@ -206,10 +203,7 @@ class Summary(Options, group="Reporting"):
 
 @dataclass(frozen=True, kw_only=True)
 class Reporting(Summary, group="Reporting"):
-    """Files that a run writes, and lines that it shows, beside its output.
-
-    started  when the command began
-    """
+    """Files and lines of a run beside its output. started: when the command began."""
 
     log_json: TextPath | None = declare(None, "Write every event as a line of JSON.")
     progress: bool | None = declare(None, "Show the progress.", default="on a terminal")
@@ -227,10 +221,7 @@ class Reporting(Summary, group="Reporting"):
             raise UsageError(f"{option('log_json')} -: events go to a file, e.g. /dev/stderr")
 
     def check_outputs(self, *own: str | None) -> list[str | None]:
-        """Return the files that a run writes: its own, the summary and the log.
-
-        Raises UsageError for one that cannot be written.
-        """
+        """Return the files that a run writes. Raises UsageError for one that cannot be written."""
         written = [*own, self.summary, self.log_json]
         for path in written:
             check_output(path)
@@ -314,19 +305,16 @@ def compilation_reported() -> Iterator[None]:
                 sys.stderr.write(f"multigpu: {text}\n")
                 sys.stderr.flush()
 
-    compiling.listeners.append(note)
+    caches.listeners.append(note)
     try:
         yield
     finally:
-        compiling.listeners.remove(note)
+        caches.listeners.remove(note)
 
 
 @contextmanager
 def log_events(path: str) -> Iterator[Listener]:
-    """Yield a listener that writes a line of JSON for every event.
-
-    The file exists from the first event on, and stays if the run fails.
-    """
+    """Yield a listener that writes a line of JSON for every event to a file, which stays."""
     with open_unbuffered(path) as file:
 
         def log(event: Event) -> None:
@@ -365,10 +353,7 @@ def number_of(number: int, noun: str) -> str:
 
 
 def answer(lines: Iterable[str]) -> None:
-    """Write lines to standard output, with their colours on a terminal only.
-
-    Raises UsageError where standard output is closed or full, PipeClosed where nobody reads it.
-    """
+    """Write lines to standard output, coloured on a terminal. Raises UsageError, PipeClosed."""
     with atomic_output(None) as out:
         text = "".join(f"{line}\n" for line in lines)
         shown = text if _is_terminal(sys.stdout) else click.unstyle(text)

@@ -1,13 +1,16 @@
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields, replace
-from functools import cache
-from inspect import get_annotations
+from difflib import get_close_matches
+from functools import cache, wraps
+from inspect import Parameter, Signature, get_annotations
 from math import inf, isfinite
+from textwrap import indent, wrap
 from types import NoneType, UnionType
 from typing import (
     Any,
     ClassVar,
     Literal,
+    ParamSpec,
     Self,
     TypeVar,
     Union,
@@ -16,7 +19,7 @@ from typing import (
     get_type_hints,
 )
 
-from multigpu.errors import UsageError, option
+from multigpu.errors import UsageError, option, spelled
 from multigpu.run.values import (
     ANYTHING,
     NUMBER,
@@ -33,6 +36,9 @@ KINDS: dict[Any, Kind] = {int: WHOLE, float: NUMBER, bool: SWITCH, str: TEXT, An
 FLAGS: dict[str, str] = {}  # names on the command line that are not those of the fields
 MOST = 1e9  # of what has a limit that matters to users
 T = TypeVar("T", bound="Options")
+P = ParamSpec("P")
+Request = TypeVar("Request", bound="Options")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,13 +229,9 @@ def flag(name: str, on: bool = True) -> str:
     return f"--{'' if on else 'no-'}{FLAGS.get(name, name).replace('_', '-')}"
 
 
-def declared(kind: type) -> tuple[Option, ...]:
-    """Return the options of a class: its own first, then those of its bases."""
-    return _declared(kind)
-
-
 @cache
-def _declared(kind: Any) -> tuple[Option, ...]:
+def declared(kind: Any) -> tuple[Option, ...]:
+    """Return the options of a class: its own first, then those of its bases."""
     hints = get_type_hints(kind, include_extras=True)
     found: dict[type, list[Option]] = {owner: [] for owner in kind.__mro__}
     for each in fields(kind):
@@ -269,3 +271,67 @@ def _kind_of(hint: Any) -> tuple[Kind, bool]:
     if get_origin(hint) is Literal:
         return choice({str(value): value for value in get_args(hint)}), optional
     return KINDS[hint], optional
+
+
+def function_of(
+    request: Callable[P, Request],
+) -> Callable[[Callable[[Request], Result]], Callable[P, Result]]:
+    """Return a decorator: a function of a request becomes one of what the request is made of.
+
+    The function has the parameters of the request's constructor, for type checkers, editors and
+    `help()`. Raises TypeError for a keyword that is none, with the one that it resembles.
+    """
+    kind: Any = request
+
+    def decorate(function: Callable[[Request], Result]) -> Callable[P, Result]:
+        signature = _signature(kind, get_type_hints(function)["return"])
+        others = {other: each.name for each in declared(kind) for other in each.also}
+
+        @wraps(function)
+        def call(*args: P.args, **keywords: P.kwargs) -> Result:
+            given = {others.get(name, name): value for name, value in keywords.items()}
+            try:
+                bound = signature.bind(*args, **given)
+            except TypeError as error:
+                hint = _hint(given, [*signature.parameters, *others])
+                raise TypeError(f"{function.__name__}() {error}{hint}") from None
+            return function(kind.from_given(bound.arguments))
+
+        call.__doc__ = _docstring(function.__doc__ or "", kind)
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        del call.__wrapped__  # help() would show its signature
+        return call
+
+    return decorate
+
+
+def _signature(kind: Any, result: Any) -> Signature:
+    hints = get_type_hints(kind)
+    parameters = [
+        Parameter(
+            each.name,
+            Parameter.KEYWORD_ONLY if each.kw_only else Parameter.POSITIONAL_OR_KEYWORD,
+            default=Parameter.empty if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in sorted(fields(kind), key=lambda each: bool(each.kw_only))
+        if each.init
+    ]
+    return Signature(parameters, return_annotation=result)
+
+
+def _hint(given: dict[str, Any], known: list[str]) -> str:
+    """Return which keyword the first unknown one resembles; empty if none."""
+    unknown = next((name for name in given if name not in known), "")
+    alike = get_close_matches(unknown, sorted(known), n=1)
+    return f"; did you mean {alike[0]!r}?" if alike else ""
+
+
+def _docstring(text: str, kind: type[Options]) -> str:
+    """Return a docstring with the options of a request in place of the line `{options}`."""
+    lines = []
+    for each in declared(kind):
+        if each.only != "command line":
+            lines += [each.name, *wrap(spelled(each.description), 92, initial_indent="    ",
+                                       subsequent_indent="    ")]  # fmt: skip
+    return text.replace("    {options}", indent("\n".join(lines), "    "))

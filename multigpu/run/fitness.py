@@ -16,7 +16,7 @@ from multigpu.cluster.workers.threads import Workers
 from multigpu.errors import option
 from multigpu.formats.storage.fingerprints import Fingerprint, content_digest, fingerprint_or_none
 from multigpu.kernels.compiled import caches
-from multigpu.kernels.compiled.version import digest
+from multigpu.kernels.compiled.caches import digest
 
 Copy = tuple[str, str, Fingerprint]  # a machine, a path, and the file that is there
 
@@ -67,10 +67,7 @@ def expected(paths: Sequence[str], folders: Sequence[str] = ()) -> Expected:
 
 
 def compare_copies(workers: Workers, wanted: Expected) -> Expected:
-    """Return the requirements with what is known of the copies of files that workers see.
-
-    Those that were written at another time are read whole, once on each machine, as the file here.
-    """
+    """Return the requirements with digests of copies of another time, read once a machine."""
     readers = _merged(workers, find_copies, wanted.files)
     digests = _merged(workers, read_copies, readers)
     whole = {path: content_digest(path) for path in {copy[1] for copy in readers}}

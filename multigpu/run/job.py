@@ -11,15 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from multigpu.cluster.deploy.deployment import Deployment
+from multigpu.cluster.deploy.deployment import Deployment, threads_or_processes
 from multigpu.cluster.deploy.start import PendingWorkers, start_workers, workers_of_client
-from multigpu.cluster.deploy.threads_or_processes import threads_or_processes
 from multigpu.cluster.devices import memory
 from multigpu.cluster.devices.gpus import Device
-from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.dispatch import dispatch, journal_outcomes
 from multigpu.cluster.engine.events import Event, Listener
-from multigpu.cluster.engine.journal import Journal
+from multigpu.cluster.engine.journal import Codec, Journal
 from multigpu.cluster.engine.plan import Capacity, least_free
 from multigpu.cluster.engine.workload import P, S, Series, Workload
 from multigpu.cluster.errors import DiskFull
@@ -185,10 +183,7 @@ class Job:
         )
 
     def fit(self, crew: Crew | None, plan: Callable[[Capacity], P]) -> P:
-        """Return the plan for a crew, else for this machine; for its CPUs where GPUs have no room.
-
-        Raises TooLittleMemory.
-        """
+        """Return the plan for a crew, or this machine, or its CPUs. Raises TooLittleMemory."""
         here = crew.capacity if crew else self.capacity
         try:
             return plan(here)
@@ -201,10 +196,7 @@ class Job:
         return plan(here)
 
     def crew(self, stack: ExitStack, inputs: Sequence[str], folders: Sequence[str] = ()) -> Crew:
-        """Return the workers, all of them fit for a job with these inputs (absolute paths).
-
-        Raises Failure that names every unfit worker with all its problems.
-        """
+        """Return the workers, fit for inputs (absolute paths). Raises Failure that names others."""
         if self._client is None:
             here = self.capacity
             coming = self._coming or stack.enter_context(start_workers(self.deployment))
@@ -241,10 +233,7 @@ class Job:
     def open_journal(
         self, about: dict[str, str], plan: dict[str, Any], codec: Codec
     ) -> dict[str, Any]:
-        """Open the journal, if there is to be one; the plan that holds. See `Journal`.
-
-        There is none where an input cannot be compared with what it was.
-        """
+        """Return the plan that holds; open the journal, unless an input cannot be compared."""
         if self._journal_path is None:
             return plan
         if unknown := [name for name, state in about.items() if state == NO_FILE]:
@@ -252,12 +241,7 @@ class Job:
             logger.warning(NOT_KEPT, unknown[0].removeprefix(INPUT))
             return plan
         self._journal = Journal(
-            self._journal_path,
-            about,
-            plan,
-            codec=codec,
-            resume=self.run.resume,
-            stands=self.stands,
+            self._journal_path, about, plan, codec=codec, resume=self.run.resume, stands=self.stands
         )
         if self._journal.thrown_away:
             logger.warning(spelled(STARTING_OVER))

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
+from multigpu.cluster.deploy.deployment import WorkEstimate
 from multigpu.cluster.devices.gpus import Device, select, survey
 from multigpu.cluster.devices.memory import CONTEXT_BYTES
 from multigpu.cluster.engine.plan import MEMORY_FRACTION
@@ -113,10 +113,7 @@ class RunOptions(WorkerOptions, group="Devices"):
         return bool(self.scheduler or self.scheduler_file)
 
     def devices(self) -> tuple[Device, ...]:
-        """Return the GPUs of this machine to use. Raises UsageError for one that cannot be used.
-
-        With --gpus auto and without CuPy the CPU is used, with a warning.
-        """
+        """Return the GPUs to use; auto takes none without CuPy, and warns. Raises UsageError."""
         if self.remote and self.gpus not in ("auto", "all", "none"):
             raise UsageError(
                 f"{option('gpus')} {self.gpus}: the workers of a scheduler have their own GPUs;"

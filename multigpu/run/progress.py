@@ -61,10 +61,7 @@ def progress_line(job: "Job", name: str, results: str, seconds: float) -> str:
 
 @contextmanager
 def _printed(line: Callable[[], str]) -> Iterator[None]:
-    """Print a line at the beginning, from time to time, and at the end.
-
-    A thread prints it, also while nothing happens: a job that waits is seen to wait.
-    """
+    """Print a line at the beginning, from time to time (by a thread), and at the end."""
     ended = threading.Event()
 
     def keep_printing() -> None:

@@ -75,7 +75,7 @@ def _end_late(reader: int) -> NoReturn:
                 faulthandler.dump_traceback()
             os.write(2, f"multigpu: error: {message}\n".encode())
         # Not imported here: an import might be what hangs.
-        workers = sys.modules.get("multigpu.cluster.deploy.worker_processes")
+        workers = sys.modules.get("multigpu.cluster.deploy.dask_clients")
         if workers is not None:
             workers.kill_workers("")
     finally:
@@ -96,10 +96,7 @@ def describe(error: BaseException | None) -> str:
 
 
 def raise_again(ignored: Any) -> None:
-    """Send a signal again whose KeyboardInterrupt was ignored by a callback of a C library.
-
-    Numba's compiler has such callbacks.
-    """
+    """Send a signal again whose exception C code ignored, as Numba's compiler does."""
     if ignored.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(ignored)
         return

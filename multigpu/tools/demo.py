@@ -76,13 +76,11 @@ def command(output: str, gpus: str, debug: bool) -> None:
 
 
 def _steps(folder: str, gpus: str) -> Iterator[list[str]]:
-    """Yield the words of each command, with its files in a folder."""
     for step in STEPS.strip().splitlines():
         words = [word.replace("{}", folder) for word in step.split()]
         yield words if words[0] == "simulate" or gpus == "auto" else [*words, "--gpus", gpus]
 
 
 def _rows(table: Path) -> int:
-    """Return the number of rows below the header."""
     with table.open() as lines:
         return sum(1 for _ in lines) - 1

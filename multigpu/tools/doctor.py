@@ -64,9 +64,6 @@ def command(kernel_check: bool) -> None:
         click.get_current_context().exit(BROKEN)
 
 
-# ---- what is here -----------------------------------------------------------------------------
-
-
 def describe_host() -> Iterator[str]:
     """Yield lines on what affinity and control groups leave to this process."""
     from distributed.system import memory_limit
@@ -116,14 +113,8 @@ def check_kernels(devices: Sequence[Device], timeout: float = CHECK_SECONDS) -> 
         return dict(zip((each.uuid for each in devices), pool.map(check, devices), strict=True))
 
 
-# ---- what is wrong ----------------------------------------------------------------------------
-
-
 def diagnose(found: Survey, packages: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield what stands between the program and the GPUs, most basic first.
-
-    packages: versions of those that are installed; several CuPy overwrite each other's files
-    """
+    """Yield what bars the GPUs, most basic first; packages: installed ones with versions."""
     builds = [name for name in packages if name.startswith("cupy")]
     if found.problem:
         yield replace(found.problem, no_gpus=True)
@@ -172,9 +163,6 @@ def verdict(devices: Sequence[Device], checks: Checks, findings: Sequence[Findin
         return f"scan will use {number_of(_threads(), 'CPU thread')}: {why}"
     count, failed = number_of(len(devices), "GPU"), sum(map(bool, checks.values()))
     return f"scan will fail on {failed} of {count}" if failed else f"scan will use {count}"
-
-
-# ---- in words ---------------------------------------------------------------------------------
 
 
 def _lines(finding: Finding) -> Iterator[str]:

@@ -31,7 +31,6 @@ def page() -> Iterator[str]:
 
 
 def _section(name: str, purpose: str, command: Any) -> Iterator[str]:
-    """Yield the lines of a command; one that is a group of others has no options."""
     yield f"\n## multigpu {name}\n\n{purpose}"
     for group in GROUPS:
         found = [each for each in getattr(command, "declared", ()) if each.group == group]
@@ -41,7 +40,6 @@ def _section(name: str, purpose: str, command: Any) -> Iterator[str]:
 
 
 def _entry(each: Option) -> str:
-    """Return the lines of an option."""
     name = flag(each.name)
     shown = f"{name} {each.metavar}"
     if each.argument:

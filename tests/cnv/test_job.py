@@ -12,8 +12,7 @@ from support.cohorts import CPU, cnv_job, cohort, some_samples
 from support.examples import examples
 
 from multigpu import CnvResult, Counts, UsageError
-from multigpu.cluster.engine.codec import Codec
-from multigpu.cluster.engine.journal import Journal
+from multigpu.cluster.engine.journal import Codec, Journal
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.options import CnvOptions, KeptResults
 

@@ -13,7 +13,7 @@ from support.scan_rows import sink
 from support.stored import inspect_source
 
 from multigpu.cluster.devices import memory
-from multigpu.cluster.workers import jobs, worker
+from multigpu.cluster.workers import worker
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import FileSpan
@@ -64,7 +64,7 @@ def scarce(machine: tuple[Gpu, Any, Any], monkeypatch: pytest.MonkeyPatch) -> It
     gpu, cuda, approximate = machine
     device = Scarce(gpu)
     monkeypatch.setattr(gpu, "allocate", device.allocate)
-    monkeypatch.setattr(jobs, "REOPEN_AFTER", (0, 0))
+    monkeypatch.setattr(worker, "REOPEN_AFTER", (0, 0))
     monkeypatch.setattr(cuda, "EMPTY_TABLE", 2048)
     monkeypatch.setattr(cuda, "plan_seeds", lambda *_: SeedPlan(4, 4, 1))
     monkeypatch.setattr(worker, "device_of", lambda gpu: None if gpu is None else 0)

@@ -232,7 +232,7 @@ def test_frozen_worker__ends_with_the_others() -> None:
 
 
 def test_worker__that_hangs_while_it_starts_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("multigpu.cluster.deploy.worker_processes.START_TIMEOUT", 3.0)
+    monkeypatch.setattr("multigpu.cluster.deploy.dask_clients.START_TIMEOUT", 3.0)
     before = set(psutil.Process().children())
     frozen: list[psutil.Process] = []
 

@@ -16,7 +16,7 @@ from support.stored import Store
 
 from multigpu.errors import Failure, InputError, UsageError
 from multigpu.formats.alignments.regions import Regions, windows
-from multigpu.formats.tables import counts_parquet, counts_tsv
+from multigpu.formats.tables import counts_arrow, counts_tsv
 from multigpu.formats.tables.counts import CountRows, Counts, place_batches
 from multigpu.formats.tables.counts_files import read_counts, write_counts
 
@@ -55,7 +55,7 @@ def test_tables__have_no_pieces(tmp_path: Path, name: str, monkeypatch: pytest.M
     written = table(rows=100)
     write_counts(str(tmp_path / name), written)
     whole = (tmp_path / name).read_bytes()
-    for module in (counts_parquet, counts_tsv):
+    for module in (counts_arrow, counts_tsv):
         monkeypatch.setattr(module, "ROWS", 7)
     assert same(read_counts(str(tmp_path / name)), written)
     write_counts(str(tmp_path / name), written)
@@ -111,7 +111,7 @@ def test_rows__are_sorted_within_chromosomes_as_they_appear(
     columns = {"chrom": list("ccdcc"), "start": [10, 0, 0, 5, 0], "end": [20, 10, 10, 15, 10]}
     path = str(tmp_path / "a.parquet")
     pq.write_table(pa.table(columns | {"a": [1, 2, 3, 4, 5]}), path)
-    for module in (counts_parquet, counts_tsv):
+    for module in (counts_arrow, counts_tsv):
         monkeypatch.setattr(module, "ROWS", rows_at_a_time)
     found = read_counts(path)
     assert found.regions.names == ("c", "d")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from support.program import Run, program
 
+from multigpu.cluster.engine import events
 from multigpu.cluster.engine.events import Event, now
 from multigpu.cluster.errors import DiskFull, Failure, UsageError
-from multigpu.cluster.workers import history
 from multigpu.run.command import log_events
 from multigpu.run.progress import progress_line, progress_shown
 
@@ -63,10 +63,10 @@ def test_durations__do_not_follow_a_clock_that_is_set(monkeypatch: pytest.Monkey
         monkeypatch.setattr(time, "time", lambda clock=clock: clock)
         assert 0 <= now() - before < 60
         assert 0 <= Event("split").at - before < 60
-        history.HISTORY.start()
-        with history.step("model"):
+        events.HISTORY.start()
+        with events.step("model"):
             monkeypatch.setattr(time, "time", lambda clock=clock: clock - 3600)
-        (step,) = history.HISTORY.steps
+        (step,) = events.HISTORY.steps
         assert 0 <= step.end - step.begin < 60
         monkeypatch.undo()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.scan_rows import batch
 from support.scanned import signatures_named
 
-from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.journal import Codec
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.options import ScanOptions
 from multigpu.workloads.scan.parts import JOURNAL_CLASSES

@@ -54,7 +54,6 @@ def parse(raw: Any, at: Any, table: Any) -> Any:
 
 @jit_no_alloc
 def _set_row(name: Any, name_end: Any, row: Any) -> None:
-    """Set a row without bases."""
     row[NAME], row[NAME_END] = name, name_end
     row[LENGTH], row[QUALITY], row[WRAPPED] = 0, -1, 1
 
@@ -150,10 +149,7 @@ def _next_line(raw: Any, at: Any) -> Any:
 def _copy_lines(
     raw: Any, at: Any, stop: Any, line_begins: Any, letters: Any, bases: Any, room: Any
 ) -> Any:
-    """Copy up to `room` letters of the lines in [at, stop), before the next header line.
-
-    Returns where it stopped, whether a line begins there, and where the letters end.
-    """
+    """Copy up to `room` letters before a header; return place, if a line begins, letters' end."""
     letters_stop = bases + room
     while at < stop and not (line_begins and raw[at] == GREATER):
         end = find_byte(raw, at, stop, NEWLINE)

@@ -30,10 +30,7 @@ def trimmed(raw: Any, start: Any, end: Any) -> Any:
 
 @jit_no_alloc
 def end_of_name(raw: Any, start: Any, end: Any) -> Any:
-    """Return the first space or tab in [start, end), or `end`; -1 for a name that is refused.
-
-    Such a name has a control character, of ASCII or as two bytes of UTF-8, or is too long.
-    """
+    """Return the first blank or tab, or `end`; -1 for names too long or with control signs."""
     for i in range(start, min(end, start + LONGEST_NAME + 1)):
         byte = raw[i]
         if byte <= SPACE or byte == 0x7F:

@@ -15,10 +15,21 @@ import numpy as np
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
 from multigpu.kernels.compiled.native import copy_bytes, read_at
-from multigpu.kernels.compiled.text.lines import NEWLINE, RETURN, copy_letters
+from multigpu.kernels.compiled.text.lines import (
+    GREATER,
+    NEWLINE,
+    PLUS,
+    RETURN,
+    copy_letters,
+    end_of_bases,
+    line_end,
+    trimmed,
+)
 
 NAME, NAME_END, BASES, LENGTH, QUALITY, WRAPPED = range(6)
 COLUMNS = 6
+SLASH, COLON, ZERO, ONE, NINE, NO, YES = b"/:019NY"
+ANY_BASE = ord("N")
 
 
 class Fault(IntEnum):
@@ -84,8 +95,9 @@ def sum_qualities(file: Any, block: Any, table: Any, starts: Any, lengths: Any, 
     sums     int64[n]     takes the sums of their characters
     """
     for i in range(starts.shape[0]):
-        at, skipped = _window_begin(table[i], starts[i])
-        left = lengths[i]
+        at, skipped, left = table[i, QUALITY], starts[i], lengths[i]
+        if not table[i, WRAPPED]:
+            at, skipped = at + skipped, np.int64(0)
         sums[i] = 0
         if file < 0:
             sums[i], _, _ = _sum_letters(block, at, block.shape[0], skipped, left)
@@ -98,14 +110,6 @@ def sum_qualities(file: Any, block: Any, table: Any, starts: Any, lengths: Any, 
             total, skipped, left = _sum_letters(block, 0, held, skipped, left)
             sums[i] += total
             at += held
-
-
-@jit_no_alloc
-def _window_begin(row: Any, start: Any) -> Any:
-    """Return where to read for qualities from `start` on, and how many of them to skip."""
-    if row[WRAPPED]:
-        return row[QUALITY], start
-    return row[QUALITY] + start, np.int64(0)
 
 
 @jit_no_alloc
@@ -140,3 +144,125 @@ def copy_windows(file: Any, begins: Any, ends: Any, out: Any) -> Any:
             begin += held
             at += held
     return True
+
+
+@jit_no_alloc
+def split_name(raw: Any, begin: Any, end: Any) -> Any:
+    """Return where the name that mates share ends, and the number of the mate; 0 for none."""
+    if end - begin >= 2 and raw[end - 2] == SLASH and ONE <= raw[end - 1] <= NINE:
+        return end - 2, raw[end - 1] - ZERO
+    at = end + 1
+    if at + 3 < raw.shape[0] and raw[at + 1] == COLON and raw[at + 3] == COLON:
+        is_number = raw[end] != NEWLINE and ONE <= raw[at] <= NINE
+        if is_number and (raw[at + 2] == NO or raw[at + 2] == YES):
+            return end, raw[at] - ZERO
+    return end, 0
+
+
+@jit_no_alloc
+def find_other_name(raw: Any, table: Any, other_raw: Any, other_table: Any, mates: Any) -> Any:
+    """Return the first row in which two tables have other names, up to the numbers of mates.
+
+    raw    uint8[size]
+    table  int64[n, 6], as in `records`
+    mates  whether the numbers must be 1 and 2; one that is missing fits
+
+    Where the names of all rows that both have are equal, the length of the shorter is returned.
+    """
+    count = min(table.shape[0], other_table.shape[0])
+    for i in range(count):
+        one, two = table[i, NAME], other_table[i, NAME]
+        end, first = split_name(raw, one, table[i, NAME_END])
+        other_end, second = split_name(other_raw, two, other_table[i, NAME_END])
+        if end - one != other_end - two or (mates and (first > 1 or second == 1)):
+            return i
+        # A loop that may end early becomes no vector instructions.
+        difference = np.uint8(0)
+        for k in range(end - one):
+            difference |= raw[one + k] ^ other_raw[two + k]
+        if difference != 0:
+            return i
+    return count
+
+
+@jit_no_alloc
+def copy_records(raw: Any, begins: Any, sizes: Any, offsets: Any, out: Any) -> None:
+    """Copy records of a text to `out`.
+
+    begins   int64[k]      where each record begins in the text
+    sizes    int64[k]      its bytes in the text
+    offsets  int64[k + 1]  where they go; a place that is one byte longer ends with a newline
+    """
+    for i in range(begins.shape[0]):
+        stop = offsets[i] + sizes[i]
+        copy_bytes(out, offsets[i], raw, begins[i], sizes[i])
+        if offsets[i + 1] > stop:
+            out[stop] = NEWLINE
+
+
+@jit_no_alloc
+def trim_records(out: Any, offsets: Any, kept: Any) -> None:
+    """Keep int64[k, 2] windows of bases and qualities; the records move together."""
+    to = stop = 0
+    for k in range(kept.shape[0]):
+        at, stop = stop, offsets[k + 1]
+        offsets[k] = to
+        is_fasta = out[at] == GREATER
+        # Lines of names, and of what belongs to them, follow each other in turn.
+        for is_bases in (True, False):
+            if at < stop:
+                end = line_end(out, at) + 1
+                copy_bytes(out, to, out, at, end - at)
+                at, to = _trim_lines(
+                    out, end, stop, kept[k, 0], kept[k, 1], is_bases, is_fasta, to + end - at
+                )
+    offsets[kept.shape[0]] = to
+
+
+@jit_no_alloc
+def _trim_lines(
+    out: Any, at: Any, stop: Any, begin: Any, end: Any, is_bases: Any, is_fasta: Any, to: Any
+) -> Any:
+    """Move letters [begin, end) of the lines of bases, or of qualities, at `at` to out[to:].
+
+    Lines of which nothing stays are left out, but for one where nothing stays at all. Returns where
+    the lines end, before and after.
+    """
+    first, before, letters_end = to, 0, at
+    while at < stop and not (is_bases and not is_fasta and out[at] == PLUS):
+        after = line_end(out, at) + 1
+        letters_end = _letters_end(out, at, after - 1, is_fasta)
+        left, right = max(at, at + begin - before), min(letters_end, at + end - before)
+        before += letters_end - at
+        at = after
+        if left < right:
+            copy_bytes(out, to, out, left, right - left)
+            copy_bytes(out, to + right - left, out, letters_end, after - letters_end)
+            to += right - left + after - letters_end
+    if to == first:
+        copy_bytes(out, to, out, letters_end, at - letters_end)
+        to += at - letters_end
+    return at, to
+
+
+@jit_no_alloc
+def mask_records(out: Any, offsets: Any, which: Any, starts: Any, ends: Any) -> None:
+    """Write N over windows of bases: [starts[i], ends[i]) of record which[i]."""
+    for i in range(which.shape[0]):
+        at, stop = offsets[which[i]], offsets[which[i] + 1]
+        is_fasta = out[at] == GREATER
+        at, before = line_end(out, at) + 1, 0
+        while at < stop and before < ends[i] and not (not is_fasta and out[at] == PLUS):
+            end = line_end(out, at)
+            letters_end = _letters_end(out, at, end, is_fasta)
+            for j in range(
+                max(at, at + starts[i] - before), min(letters_end, at + ends[i] - before)
+            ):
+                out[j] = ANY_BASE
+            before += letters_end - at
+            at = end + 1
+
+
+@jit_no_alloc
+def _letters_end(out: Any, at: Any, end: Any, is_fasta: Any) -> Any:
+    return end_of_bases(out, at, end) if is_fasta else trimmed(out, at, end)

@@ -16,8 +16,8 @@ inside of them.
 seeds (`cpu_seeds.py`, `seeds.cu`), as long ones are, and which by a sweep over all positions.
 `../cpu_sweep.py` and `../sweep.cu` sweep for mismatches: they count those of many positions at a
 time, in bytes and in bit planes; on a GPU, patterns that share exact bases are counted only where
-these match (`../sweep_queries.py`). `cpu_edits.py` and `edits.cu` sweep for edits: they keep a
+these match (`../sweep_queries.py`). `cpu.py` and `edits.cu` sweep for edits: they keep a
 column of the table of distances as bits (Myers 1999, Hyyrö 2003) and find ends that may be hits;
-`edit_queries.py` cuts patterns into pieces for both. `verification.py` settles these ends and those
-of the seeds, and `alignment.py` finds their starts and alignments.
+`verification.py` cuts patterns into pieces for both, and settles these ends and those of the seeds.
+`alignment.py` finds their starts and alignments.
 """

@@ -33,6 +33,7 @@ EDIT = np.int64(1 << 38)
 NOWHERE = np.int64(1 << 61)
 ANYWHERE = -1  # position
 BLOCK = 8 << 20  # bytes of the steps that are kept at a time
+Integers = NDArray[np.int64]
 MOST_POINTS = 66  # each halves the rows after the one before
 
 
@@ -72,12 +73,8 @@ def align(
     pattern.
     """
     lengths, edits = patterns.lengths[hits.pattern], hits.errors.astype(np.int64)
-    run_bytes = len(str(int((lengths + edits).max(initial=0)))) + 1
-    found = HitAlignments(
-        start=np.empty(len(hits), np.int64),
-        cigar=np.empty(int((2 * edits + 1).sum()) * run_bytes, np.uint8),
-        offsets=np.zeros(len(hits) + 1, np.int64),
-    )
+    longest = int((lengths + edits).max(initial=0))
+    found = _make_room(np.empty(len(hits), np.int64), 2 * edits + 1, longest)
     scratch = make_scratch(lengths, edits)
     pairs = Pairs(offsets, letters, patterns.sets, patterns.offsets, limits)
     _align_all(pairs, hits.record, hits.pattern, hits.end, edits, strict, scratch, found)
@@ -112,15 +109,16 @@ def align_layouts(
     that hang over an end of the record are deletions there.
     """
     longest = int(np.diff(layouts.borders).max(initial=0))
-    run_bytes = len(str(longest)) + 1
-    found = HitAlignments(
-        start=hits.start,
-        cigar=np.empty(int((2 * (hits.errors + layouts.gaps) + 3).sum()) * run_bytes, np.uint8),
-        offsets=np.zeros(len(hits) + 1, np.int64),
-    )
+    found = _make_room(hits.start, 2 * (hits.errors + layouts.gaps) + 3, longest)
     places = (hits.record, hits.start, hits.end, hits.errors, layout)
     _compare_all(letters, offsets, layouts, places, strict, np.empty(longest, np.uint8), found)
     return found._replace(cigar=found.cigar[: found.offsets[-1]])
+
+
+def _make_room(start: Integers, runs: NDArray[np.integer], longest: int) -> HitAlignments:
+    """Return room for alignments of so many runs of operations and of columns at most."""
+    size = int(runs.sum()) * (len(str(longest)) + 1)
+    return HitAlignments(start, np.empty(size, np.uint8), np.zeros(len(start) + 1, np.int64))
 
 
 class Pairs(NamedTuple):
@@ -168,10 +166,7 @@ class EditTable(NamedTuple):
 
 
 class Band(NamedTuple):
-    """Cells of a table that a path between two points may go through.
-
-    Column k of a row stands for the position row + shift + k.
-    """
+    """Cells that a path may go through; column k of a row is position row + shift + k."""
 
     first: int  # row of the path's begin
     last: int  # row of its end
@@ -197,10 +192,7 @@ def _align_all(
 
 @jit_no_alloc
 def _find_path(table: Any, edits: Any, scratch: Any) -> Any:
-    """Write the operations, from the end on; return their number.
-
-    The first of the points, which is the start of the path, gets its position meanwhile.
-    """
+    """Write the operations, from the end on; return their number. points[0] gets the start."""
     points, count, last = scratch.points, 0, 1
     _set_point(points[0], 0, ANYWHERE, 0)
     _set_point(points[1], table.bases.shape[0], table.sample.shape[0], edits)
@@ -210,7 +202,9 @@ def _find_path(table: Any, edits: Any, scratch: Any) -> Any:
         fill_first_row(table, band, begin[1], scratch.costs)
         rows = band.last - band.first
         if rows == 1 or rows * band.width <= scratch.steps.shape[0]:
-            _fill_steps(table, band, scratch)
+            for row in range(band.first + 1, band.last + 1):
+                steps = scratch.steps[(row - 1 - band.first) * band.width :]
+                fill_row(table, band, row, scratch.costs, steps[: band.width])
             count, begin[1] = _follow_steps(band, scratch, count)
             last -= 1
         else:
@@ -248,23 +242,12 @@ def _columns(table: Any, band: Any, row: Any) -> Any:
 
 @jit_no_alloc
 def fill_first_row(table: Any, band: Any, begin: Any, costs: Any) -> None:
-    """Set the costs of the row that paths begin in.
-
-    begin  the position where they begin, or ANYWHERE
-    """
+    """Set the costs of the row that paths begin in, at the position `begin` or ANYWHERE."""
     first, stop = _columns(table, band, band.first)
     for k in range(first, stop):
         position = band.first + band.shift + k
         costs[k] = -position * START if begin in (ANYWHERE, position) else NOWHERE
     costs[band.width] = NOWHERE
-
-
-@jit_no_alloc
-def _fill_steps(table: Any, band: Any, scratch: Any) -> None:
-    """Find the best step to every cell of a band."""
-    for row in range(band.first + 1, band.last + 1):
-        filled = (row - 1 - band.first) * band.width
-        fill_row(table, band, row, scratch.costs, scratch.steps[filled : filled + band.width])
 
 
 @jit_no_alloc
@@ -306,10 +289,7 @@ def fill_row(table: Any, band: Any, row: Any, costs: Any, steps: Any) -> None:
 def _pair_or_delete(
     sample: Any, base: Any, strict: Any, differing: Any, deletion: Any, costs: Any
 ) -> None:
-    """Replace the costs of the row before by those of paths that end without an insertion.
-
-    costs  of the columns, and of the one after them
-    """
+    """Replace costs, one column more, by those of paths that end without an insertion."""
     # A loop of its own, over slices from 0 on, becomes vector code.
     for k in range(costs.shape[0] - 1):
         under = LETTER_SETS[sample[k]]
@@ -331,10 +311,7 @@ def _insert(insertion: Any, costs: Any, steps: Any) -> None:
 
 @jit_no_alloc
 def _move_crossings(steps: Any, crossings: Any) -> None:
-    """Replace the crossings of the row before by those of a row with these steps.
-
-    crossings  of the columns, and of the one after them
-    """
+    """Replace crossings, of one column more, by those of a row with these steps."""
     crossing = crossings[0]
     for k in range(steps.shape[0]):
         if steps[k] == DELETION:

@@ -130,9 +130,6 @@ class Variants:
         return replace(hits, pattern=pattern).take(order), hits.pattern[order]
 
 
-# ---- making variants --------------------------------------------------------------------------
-
-
 def _variants_of(
     sets: NDArray[np.uint8], numbers: NDArray[np.int64], rules: BulgeRules
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:

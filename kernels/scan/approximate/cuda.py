@@ -8,16 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.kernels.device.launch import POINTER, launch, launch_blocks, struct
-from multigpu.kernels.scan.approximate.edit_queries import Candidates, EditQueries
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece
-from multigpu.kernels.scan.approximate.seeds import (
-    GPU,
-    LONGEST,
-    SHORTEST,
-    TablePlan,
-    plan_seeds,
-)
-from multigpu.kernels.scan.approximate.verification import find_hits
+from multigpu.kernels.scan.approximate.seeds import GPU, LONGEST, SHORTEST, TablePlan, plan_seeds
+from multigpu.kernels.scan.approximate.verification import Candidates, EditQueries, find_hits
 from multigpu.kernels.scan.cuda import PATTERNS, DeviceScanner, pattern_arrays, to_hits
 from multigpu.kernels.scan.cuda_sweep import compiled, limits_on_device, queries_of
 from multigpu.kernels.scan.seeds import EXPECTED_BASES
@@ -152,11 +145,6 @@ class ErrorScanner(DeviceScanner):
             sweep.search(samples, self._patterns, hits, bases)
 
     def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
-        """Return the hits of a chunk; those with edits have no starts yet, see `align`.
-
-        Raises BadBaseError at the first illegal letter, and MemoryError (TooManyHitsError among
-        them) for a chunk that is to be searched in pieces.
-        """
         found = self.find(chunk)
         if self.edits:
             hits = self._ends_to_hits(chunk, found, piece)

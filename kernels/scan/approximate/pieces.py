@@ -35,10 +35,7 @@ class EditScanner(ChunkScanner, Protocol):
     """A scanner that tells which hits with edits are those of a piece."""
 
     def scan(self, chunk: Chunk, piece: Piece = WHOLE) -> Hits:
-        """Return the hits that a piece is asked about; see `ChunkScanner`.
-
-        Hits with edits have no starts yet: their starts are their ends.
-        """
+        """Return the hits that a piece is asked about; those with edits have no starts yet."""
 
 
 def flag_borders(

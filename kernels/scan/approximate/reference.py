@@ -157,10 +157,7 @@ def align(
 def search(
     chunk: Chunk, patterns: Patterns, limits: Limits, *, edits: bool, strict: bool
 ) -> tuple[Hits, list[str]]:
-    """Return all hits of a chunk in their order, and the operations of each.
-
-    Raises BadBaseError at the first illegal letter.
-    """
+    """Return all hits in order, and their operations. Raises BadBaseError."""
     sets = chunk.sets()
     find = edit_hits if edits else mismatch_hits
     rows = [

@@ -1,5 +1,5 @@
 // Tables of seeds: how many seeds a pattern may have, where they are, and their entries. See seeds.py,
-// and cpu_seed_tables.py, which makes the same tables but for the order of the entries of a key.
+// and cpu_seeds.py, which makes the same tables but for the order of the entries of a key.
 
 #include "../scan.cuh"
 

@@ -1,4 +1,4 @@
-"""Hits among the candidates for patterns with edits, by the table of distances.
+"""Pieces of patterns for the sweeps for edits, their candidates, and the hits among these.
 
 Only the band of the table is computed that a hit with its end in a stretch can go through: what is
 outside of it counts as too many edits, which makes no distance lower and none of a hit higher. Its
@@ -6,6 +6,7 @@ columns are kept as bits, 64 rows a word (Myers 1999), where the pattern has no 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,13 +25,117 @@ from multigpu.kernels.scan.approximate.alignment import (
     fill_first_row,
     fill_row,
 )
-from multigpu.kernels.scan.approximate.edit_queries import Candidates
 from multigpu.kernels.scan.approximate.pieces import WHOLE, Piece, flag_borders
-from multigpu.kernels.scan.cpu_patterns import ALL, ONE
+from multigpu.kernels.scan.cpu_planes import ALL, ONE
 from multigpu.kernels.scan.types import Chunk, Hits, Limits, Patterns
 
 TOO_MANY = np.int32(1 << 30)
 BLOCK = 64  # rows of the table in a word
+SETS = np.arange(16, dtype=np.uint8)  # of bases
+
+
+class Candidates(NamedTuple):
+    """Stretches of ends at which patterns may be few edits away.
+
+    first, last  ends in the record, both in the stretch; may be before the record or after it
+    """
+
+    record: NDArray[np.int64]
+    pattern: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+    @classmethod
+    def around(cls, record: Any, pattern: Any, end: Any, limits: Limits) -> "Candidates":
+        """Return stretches that reach the errors of their patterns to both sides of an end."""
+        most = limits.most[pattern]
+        return cls(record, pattern, end - most, end + most)
+
+
+def query_type(bits: int) -> np.dtype[np.void]:
+    """Return the type of queries as `edits.cu` reads them, in words of 32 bits, or in others.
+
+    equal  which bases of the piece match each set of bases; every base matches the bits before it
+    rows   one bit for every base, the last in the highest
+    """
+    word = f"<u{bits // 8}"
+    names = ("rows", "length", "most", "_")
+    return np.dtype([("equal", word, len(SETS)), *((name, word) for name in names)])
+
+
+@dataclass(frozen=True, eq=False)
+class EditQueries:
+    """Pieces of patterns.
+
+    queries  query_type[n]
+    pattern  int64[n]
+    after    int64[n]  bases of the pattern after the piece
+    slack    int64[n]  by how much the bases after it may be more or fewer in a sample
+    """
+
+    queries: NDArray[np.void]
+    pattern: NDArray[np.int64]
+    after: NDArray[np.int64]
+    slack: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, patterns: Patterns, limits: Limits, strict: bool, bits: int = 32) -> "EditQueries":
+        """Return all patterns' pieces, one of which has its share of edits. bits: of a word."""
+        count = -(-patterns.lengths // bits)
+        pattern = np.repeat(np.arange(len(patterns)), count)
+        piece = np.arange(len(pattern)) - np.repeat(np.cumsum(count) - count, count)
+        length, pieces = patterns.lengths[pattern], count[pattern]
+        begin, end = length * piece // pieces, length * (piece + 1) // pieces
+        place = np.arange(bits) + (end - bits)[:, None]
+        is_inside = place >= begin[:, None]
+        at = patterns.offsets[pattern][:, None] + np.maximum(place, 0)
+        queries = np.zeros(len(pattern), query_type(bits))
+        queries["equal"] = _equal(patterns.sets[at], is_inside, strict)
+        queries["rows"] = _bits(is_inside)
+        queries["length"], queries["most"] = end - begin, limits.most[pattern] // pieces
+        slack = np.where(end < length, limits.most[pattern], 0)
+        return cls(queries, pattern, length - end, slack)
+
+    def candidates(
+        self,
+        query: NDArray[np.integer],
+        first: NDArray[np.integer],
+        last: NDArray[np.integer],
+        offsets: NDArray[np.int64],
+    ) -> Candidates:
+        """Return candidates in records for stretches of ends in a chunk, which may lie in several.
+
+        query        int[n]  the piece that has few enough edits there
+        first, last  int[n]  ends in the chunk
+        offsets      int64[records + 1]  as in `Chunk`
+        """
+        first = first + self.after[query] - self.slack[query]
+        last = last + self.after[query] + self.slack[query]
+        lowest = np.searchsorted(offsets[1:], first, "left")
+        highest = np.searchsorted(offsets[:-1], last, "right") - 1
+        count = np.maximum(highest - lowest + 1, 0)
+        row = np.repeat(np.arange(len(query)), count)
+        record = np.arange(len(row)) - np.repeat(np.cumsum(count) - count - lowest, count)
+        return Candidates(
+            record=record,
+            pattern=self.pattern[query][row],
+            first=first[row] - offsets[record],
+            last=last[row] - offsets[record],
+        )
+
+
+def _equal(bases: NDArray[np.uint8], is_inside: NDArray[np.bool_], strict: bool) -> NDArray[Any]:
+    """Return the bases of each query that match each set of bases, a bit each."""
+    of_sample, bases = SETS[:, None], bases[:, None, :]
+    agrees = (of_sample & ~bases) == 0 if strict else (of_sample & bases) != 0
+    return _bits(agrees | ~is_inside[:, None, :])
+
+
+def _bits(values: NDArray[np.bool_]) -> NDArray[Any]:
+    """Return truth values as the bits of words, the first as the lowest."""
+    return np.packbits(values, axis=-1, bitorder="little").view(f"<u{values.shape[-1] // 8}")[
+        ..., 0
+    ]
 
 
 def find_hits(
@@ -41,10 +146,7 @@ def find_hits(
     strict: bool,
     piece: Piece = WHOLE,
 ) -> Hits:
-    """Return the hits among candidates, of which those of a record and pattern may overlap.
-
-    The hits have no starts yet: their starts are their ends.
-    """
+    """Return the hits among candidates, which may overlap; their starts are their ends."""
     lengths = np.diff(chunk.offsets)
     lowest = np.zeros(len(lengths), np.int64)
     lowest[:1] = piece.first
@@ -91,10 +193,7 @@ def make_scratch(patterns: Patterns, ends: int, most: int) -> DistanceScratch:
 def _merged(
     candidates: Candidates, lowest: NDArray[np.int64], highest: NDArray[np.int64]
 ) -> Candidates:
-    """Return the candidates within the ends of their records, in order; those that touch are one.
-
-    lowest, highest  int64[records]  the first and the last end
-    """
+    """Return candidates in order with ends in [lowest, highest]; those that touch are one."""
     record, pattern, first, last = candidates
     first, last = np.maximum(first, lowest[record]), np.minimum(last, highest[record])
     order = np.lexsort((first, pattern, record))

@@ -62,10 +62,7 @@ def references(path: str) -> list[tuple[str, int]]:
 
 
 def reads(path: str, ordered: bool) -> Iterator[Reads]:
-    """Yield the mapped reads of a file, block by block.
-
-    ordered  raise InputError where the reads are not sorted by position
-    """
+    """Yield the mapped reads, block by block. Raises InputError for `ordered` ones that are not."""
     with _open(path) as file:
         found = _read_rows(file)
         last = -1
@@ -91,7 +88,6 @@ def _open(path: str) -> Iterator[Any]:
 
 
 def _read_rows(file: Any) -> Iterator[tuple[int, int, int, int, int, int, bool]]:
-    """Yield the columns of every mapped read."""
     for read in file.fetch(until_eof=True):
         start = read.reference_start
         if not read.is_unmapped and read.reference_id >= 0 and start >= 0:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, option, several
-from multigpu.formats.alignments import bam, bam_index, cram
+from multigpu.formats.alignments import bam, cram
 from multigpu.formats.alignments.bam import Stretch
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.sources import read_beginning
@@ -83,16 +83,10 @@ def _index_of(path: str) -> str | None:
 
 
 def reads(alignments: AlignmentFile, stretch: Stretch, ordered: bool) -> Iterator[Reads]:
-    """Yield the mapped reads of a stretch, block by block.
-
-    ordered  raise InputError where the records are not sorted by position
-    """
+    """Yield the mapped reads of a stretch. Raises InputError for `ordered` ones that are not."""
     if alignments.kind == "bam":
         return bam.reads(alignments.path, len(alignments.references), stretch, ordered)
     return cram.reads(alignments.path, ordered)
-
-
-# ---- what the files of a cohort have in common --------------------------------------------------
 
 
 def without_chr(name: str) -> str:
@@ -112,10 +106,7 @@ def renamed_as(regions: Regions, others: Regions) -> Regions:
 
 
 def check_references(files: Sequence[AlignmentFile], rename: bool) -> None:
-    """Raise InputError at the first reference that differs between the first file and another.
-
-    rename  names that differ by `chr` are the same
-    """
+    """Raise InputError at the first reference that differs; rename: by more than `chr`."""
     first = files[0]
     for file in files[1:]:
         pairs = zip_longest(first.references, file.references)
@@ -130,7 +121,6 @@ def check_references(files: Sequence[AlignmentFile], rename: bool) -> None:
 
 
 def _key(reference: Reference | None, rename: bool) -> Reference | None:
-    """Return a reference by which it is compared."""
     if reference is None or not rename:
         return reference
     return without_chr(reference[0]), reference[1]
@@ -165,26 +155,21 @@ def numbers_of(names: Sequence[str], file: AlignmentFile, rename: bool, source: 
     return list(found)
 
 
-# ---- cutting ----------------------------------------------------------------------------------
-
-
 def cut(
     file: AlignmentFile, wanted: Mapping[int, tuple[int, int]], size: int
 ) -> tuple[list[Stretch], dict[int, int | None]]:
     """Return pieces of a file that hold all reads which may reach into what is wanted.
 
-    With them goes how many mapped reads the index tells of the references that are read wholly.
+    With them go the mapped reads of references read wholly. Raises InputError for a bad index.
 
     wanted  for references by number, where the first region begins and the last one ends
     size    stored bytes of a piece, about
-
-    Raises InputError for an index that is damaged, or of another file.
     """
     if file.index is None:
         return [bam.WHOLE], {}
     if Path(file.index).stat().st_mtime < Path(file.path).stat().st_mtime:
         logger.warning("multigpu: %s is older than the file it belongs to", file.index)
-    entries = bam_index.read_index(file.index)
+    entries = bam.read_index(file.index)
     _check_index(file, entries)
     with_reads = [number for number, each in enumerate(entries) if len(each.offset)]
     stored = sorted(with_reads, key=lambda number: int(entries[number].offset[0]))
@@ -209,7 +194,7 @@ def index_error(file: AlignmentFile) -> InputError:
     return InputError(f"{file.index}", f"is damaged, or not the index of {file.path}: {cure}")
 
 
-def _check_index(file: AlignmentFile, entries: Sequence[bam_index.Entries]) -> None:
+def _check_index(file: AlignmentFile, entries: Sequence[bam.Entries]) -> None:
     """Raise InputError where the file goes on after the last record that the index knows."""
     last = max((each.end for each in entries), default=0)
     wrong = len(entries) != len(file.references) or last >> 16 > Path(file.path).stat().st_size
@@ -219,7 +204,7 @@ def _check_index(file: AlignmentFile, entries: Sequence[bam_index.Entries]) -> N
     raise index_error(file)
 
 
-def _between(number: int, entries: bam_index.Entries, begin: int, end: int) -> NDArray[np.int64]:
+def _between(number: int, entries: bam.Entries, begin: int, end: int) -> NDArray[np.int64]:
     """Return the stretches between entries of a reference: int64[3, n], begin, end and offset."""
     first = int(np.searchsorted(entries.position, begin, "right")) - 1
     stop = int(np.searchsorted(entries.position, end))

@@ -69,10 +69,7 @@ class Regions:
         return [slice(a, b) for a, b in pairwise([0, *borders.tolist(), len(self)])]
 
     def by_name(self, key: Callable[[str], str] = str) -> dict[str, slice]:
-        """Return the rows of each chromosome by its name, in order.
-
-        key  of a name, by which it is found
-        """
+        """Return the rows of each chromosome, in order, by the key of its name."""
         return {key(self.names[self.chrom[rows.start]]): rows for rows in self.blocks}
 
     @classmethod
@@ -98,10 +95,7 @@ class Regions:
         return not ((step < 0) | ((step == 0) & (np.diff(self.end[rows]) < 0))).any()
 
     def first_difference(self, other: "Regions") -> int | None:
-        """Return the first row that differs, or that one of them lacks; None where there is none.
-
-        The names of genes do not count.
-        """
+        """Return the first row that differs (genes may), or that one lacks; None without."""
         rows = min(len(self), len(other))
         numbers = {name: number for number, name in enumerate(self.names)}
         number = np.array([numbers.get(name, -1) for name in other.names], np.int64)

@@ -92,7 +92,6 @@ def _bigwig(path: str) -> Iterator[tuple[str, Callable[[], Intervals]]]:
 
 
 def _bigwig_intervals(file: Any, name: str, length: int) -> Intervals:
-    """Return the intervals of a chromosome."""
     pieces = [np.empty((0, 3))]
     for begin in range(0, length, PIECE):
         some = file.intervals(name, begin, min(begin + PIECE, length)) or ()

@@ -25,12 +25,7 @@ class ReadGroup:
 
 
 def fastq_to_bam(path: Path, group: ReadGroup, *, are_pairs: bool) -> None:
-    """Replace a FASTQ file by BAM of the same records, in their order.
-
-    are_pairs  whether mates follow each other
-
-    Raises OSError where it cannot be made.
-    """
+    """Replace FASTQ by BAM of its records; are_pairs: mates follow each other. Raises OSError."""
     import pysam
 
     bam = path.with_name(f"{path.name}.bam")

@@ -14,8 +14,8 @@ Each of `sdf`, `mol2`, `pdb`, `pdbqt` and `xyz` has all of this for one format a
     regular_pdbqt   regular records of PDBQT, many at once; their numbers: `decimals`
     bond_orders     bonds of MOL2 and PDBQT, which say less than others
     bonds           bonds and charges by places and valences
-    autodock_types, vina_types   atom types, charges, torsions; `scoring`: the atoms as arrays
+    autodock_types  atom types, charges, torsions; `scoring`: Vina's, and the atoms as arrays
     poses           a pose as text of any format; `dock.output`: where it goes
-    pockets         score grids, one file a format; `rotations`: lists of them in files
+    pockets         score grids: AutoGrid, others; `rotations`: lists of them in files
     receptors       the atoms of which maps of AutoGrid are made
 """

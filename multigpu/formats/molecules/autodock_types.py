@@ -11,8 +11,7 @@ PDBQT files say both. Elsewhere these rules give the types:
     S   SA with two neighbours outside of aromatic rings, else S (thiophenes, thiones, sulfones)
     all others are their element
 
-These are the types that meeko gives, which prepares AutoDock's ligands today (compared on 25
-molecules of all these groups).
+These are Meeko's types (compared on 25 molecules of all these groups).
 Charges are Gasteiger's of RDKit for SDF and those of the file for MOL2, whose types follow from
 SYBYL's. PDB and XYZ say nothing of bond orders, so they have neither.
 """
@@ -118,9 +117,6 @@ def types_in_file(molecule: Molecule) -> AtomTypes:
     return AtomTypes(types=molecule.types, charges=molecule.charges)
 
 
-# ---- by RDKit ---------------------------------------------------------------------------------
-
-
 def types_by_rdkit(molecule: Molecule) -> AtomTypes:
     """Return types and Gasteiger's charges of a molecule of SDF. Raises MoleculeError."""
     from rdkit.Chem.rdPartialCharges import ComputeGasteigerCharges
@@ -147,10 +143,7 @@ def types_by_rdkit(molecule: Molecule) -> AtomTypes:
 
 @lru_cache(maxsize=8)  # types and torsions need the same, one after the other
 def rdkit_molecule(molecule: Molecule, text: bytes) -> Any:
-    """Return RDKit's molecule of a record in SDF, which the text says with the same atoms.
-
-    Raises MoleculeError with RDKit's reason if the bonds make no sense.
-    """
+    """Return RDKit's molecule of a record, in SDF. Raises MoleculeError with RDKit's reason."""
     if len(molecule.bonds) - len(molecule.elements) >= MOST_RINGS:
         raise MoleculeError(f"it has more than {MOST_RINGS:,} rings, which take RDKit minutes")
     block = text.partition(b"M  END")[0] + b"M  END\n"
@@ -174,9 +167,6 @@ def smarts(pattern: str) -> Any:
     from rdkit.Chem import MolFromSmarts
 
     return MolFromSmarts(pattern)
-
-
-# ---- by SYBYL's types -------------------------------------------------------------------------
 
 
 def types_by_sybyl(molecule: Molecule) -> AtomTypes:

@@ -25,13 +25,7 @@ from multigpu.formats.molecules.bonds import (
     neighbours_of,
 )
 from multigpu.formats.molecules.elements import is_element, without_isotopes
-from multigpu.formats.molecules.molecule import (
-    AROMATIC,
-    Bond,
-    BondGraph,
-    Molecule,
-    MoleculeError,
-)
+from multigpu.formats.molecules.molecule import AROMATIC, Bond, BondGraph, Molecule, MoleculeError
 from multigpu.formats.molecules.pdb import SERIAL
 from multigpu.formats.optional import quiet_rdkit
 
@@ -92,7 +86,8 @@ def mol2_graph(molecule: Molecule) -> BondGraph:
             except (ValueError, RuntimeError):  # bonds to itself, or twice; no sense
                 return BondGraph(bonds, {})
         else:
-            rings = [bond for bond in bonds if _is_aromatic(graph, bond)]
+            aromatic = [bond for bond in bonds if bond[2] == AROMATIC]
+            rings = [x for x in aromatic if graph.GetBondBetweenAtoms(*x[:2]).GetIsAromatic()]
             chem.Kekulize(graph, True)
             found, charges = _graph_of(graph, {i: i for i in range(len(molecule.elements))})
     if is_bare:
@@ -100,11 +95,6 @@ def mol2_graph(molecule: Molecule) -> BondGraph:
     orders = {frozenset(bond[:2]): bond[2] for bond in [*found, *rings]}
     laid = [(a, b, orders.get(frozenset((a, b)), order)) for a, b, order in bonds]
     return BondGraph(laid, charges)
-
-
-def _is_aromatic(graph: Any, bond: Bond) -> bool:
-    """Whether both the file and RDKit say so."""
-    return bond[2] == AROMATIC and bool(graph.GetBondBetweenAtoms(*bond[:2]).GetIsAromatic())
 
 
 # ---- remarks ----------------------------------------------------------------------------------
@@ -155,10 +145,7 @@ def _pairs(words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _perceive_orders(molecule: Molecule, bonds: Sequence[Bond]) -> BondGraph:
-    """Return orders for the first charge that gives every atom a valence and charge it may have.
-
-    bonds: whatever their orders. Raises MoleculeError.
-    """
+    """Return orders for the first charge that gives all atoms valences. Raises MoleculeError."""
     check_size(molecule)
     known = all(map(is_element, molecule.elements))
     # Others than the sum, too: programs write 0 for ions.

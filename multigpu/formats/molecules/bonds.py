@@ -30,10 +30,7 @@ def bonds_of(molecule: Molecule) -> Sequence[Bond]:
 
 
 def near_bonds(elements: Sequence[str], positions: Positions) -> list[Bond]:
-    """Return single bonds between atoms that are near enough, except between two hydrogens.
-
-    positions: float64[n, 3], Å
-    """
+    """Return single bonds between near atoms, but two hydrogens. positions: float64[n, 3], Å."""
     radii = np.array([covalent_radius(element) for element in elements])
     return [(a, b, 1) for a, b in near_pairs(positions, radii).tolist()]
 
@@ -72,10 +69,7 @@ def stated_graph(molecule: Molecule) -> BondGraph:
 
 
 def graph_by_valence(molecule: Molecule) -> BondGraph:
-    """Return the bonds, and charges that follow from them but where the file says its own.
-
-    Nitrogen of valence 4 has a plus, and oxygens with one bond on it have a minus.
-    """
+    """Return the bonds with the file's charges, N+ of valence 4 and O- with one bond on it."""
     bonds = bonds_of(molecule)
     partners = neighbours_of(len(molecule.elements), bonds)
     valences = [0] * len(partners)

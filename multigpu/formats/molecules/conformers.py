@@ -36,14 +36,12 @@ class Conformers(NamedTuple):
 
 
 def make_conformers(text: bytes, layout: str, count: int) -> Conformers:
-    """Return up to `count` conformers of the largest fragment of a record.
+    """Return up to `count` conformers of the largest fragment of a record. Raises MoleculeError.
 
     They are embedded by ETKDG version 3 (Wang and others 2020, doi:10.1021/acs.jcim.0c00025), and
     those nearer than NEAREST to one before are left out. Then each is minimised by MMFF94 (Halgren
     1996, doi:10.1002/jcc.540170502), where that has parameters. The random numbers follow from the
     molecule, so equal records have equal conformers. Other threads run meanwhile.
-
-    Raises MoleculeError.
     """
     from rdkit.Chem.rdDistGeom import EmbedMultipleConfs, ETKDGv3
 
@@ -93,10 +91,7 @@ def canonical_smiles(text: bytes, layout: str) -> str:
 
 
 def _read_graph(chem: Any, text: bytes, layout: str) -> tuple[Any, bytes]:
-    """Return RDKit's molecule of a record, and the data items of SDF with the last line.
-
-    Raises MoleculeError.
-    """
+    """Return RDKit's molecule of a record, and the data items of SDF. Raises MoleculeError."""
     if layout == SMILES.name:
         return _graph_of_smiles(chem, read_smiles(text)[0]), b"$$$$\n"
     molecule = parse(text, layout)

@@ -18,9 +18,6 @@ from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError, P
 TOKEN = re.compile(rb"\S+")
 
 
-# ---- borders ----------------------------------------------------------------------------------
-
-
 def find_lines(marks: tuple[bytes, ...], text: bytes) -> list[int]:
     """Return where the lines begin that begin with one of the marks."""
     pattern = rb"\n(?=%b)" % b"|".join(map(re.escape, marks))
@@ -36,9 +33,6 @@ def last_end(ends: list[int]) -> int:
 def add_rest(ends: list[int], text: bytes, is_record: bool) -> list[int]:
     """Return the ends, and that of the text where the rest of it is a record."""
     return [*ends, len(text)] if is_record and last_end(ends) < len(text) else ends
-
-
-# ---- reading ----------------------------------------------------------------------------------
 
 
 def decode(line: bytes) -> str:
@@ -93,14 +87,8 @@ def positions_of(rows: Sequence[Sequence[float]]) -> Positions:
     return np.array(rows, np.float64).reshape(-1, 3)
 
 
-# ---- writing ----------------------------------------------------------------------------------
-
-
 def format_number(number: float, width: int, decimals: int) -> str:
-    """Return `%*.*f`, with fewer decimals where it would be wider; at least the point stays.
-
-    Raises MoleculeError where that is too wide as well: it would shift the columns after it.
-    """
+    """Return `%*.*f`, with fewer decimals if it is wider. Raises MoleculeError without room."""
     for digits in range(decimals, -1, -1):
         text = f"{number:#{width}.{digits}f}"
         if len(text) <= width:
@@ -125,10 +113,7 @@ def move_columns(
 
 
 def move_words(molecule: Molecule, positions: Positions, first: int, decimals: int) -> list[bytes]:
-    """Return the lines with other coordinates.
-
-    They are the words from `first` on, as wide as before if they fit.
-    """
+    """Return the lines with coordinates from word `first` on, as wide as before if they fit."""
     lines = list(molecule.lines)
     for row, place in zip(molecule.rows, positions.tolist(), strict=True):
         before, *words = islice(TOKEN.finditer(lines[row]), first - 1, first + 3)

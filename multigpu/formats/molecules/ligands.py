@@ -13,12 +13,7 @@ from numpy.typing import NDArray
 
 from multigpu.errors import InputError
 from multigpu.formats.molecules.fields import last_end
-from multigpu.formats.molecules.registry import (
-    FORMATS,
-    POSE_FORMATS,
-    SUFFIXES,
-    format_of_content,
-)
+from multigpu.formats.molecules.registry import FORMATS, POSE_FORMATS, SUFFIXES, format_of_content
 from multigpu.formats.molecules.smiles import NO_PLACES, SMILES
 from multigpu.formats.storage.input_paths import suffix_of
 from multigpu.formats.storage.sources import FileKind, Source, inspect_source
@@ -106,10 +101,8 @@ def open_sources(
 ) -> tuple[list[Source], list[LigandRecords]]:
     """Return what is known of each file, and a broken record for each that is skipped.
 
-    skip  whether files that are no ligands are skipped
+    skip  whether files that are no ligands are skipped, unless none is left; else InputError
     kind  LIGANDS or MOLECULES
-
-    Raises InputError for the first of them otherwise, and for the last where no other is left.
     """
     sources: list[Source] = []
     bad: list[LigandRecords] = []
@@ -129,10 +122,7 @@ def _without_path(error: InputError) -> str:
 
 
 def read_records(number: int, source: Source) -> Iterator[LigandRecords]:
-    """Yield the records of a source in order, those of a block together. number: its index.
-
-    An error ends them: the last record has it.
-    """
+    """Yield a source's records by blocks; the last has the error. number: the source's index."""
     find_ends, left, count = FORMATS[source.layout].find_ends, b"", 0
     try:
         for block, final in _blocks(source):

@@ -43,9 +43,6 @@ def _begin_of_comments(text: bytes, at: int) -> int:
         at = before
 
 
-# ---- reading ----------------------------------------------------------------------------------
-
-
 def parse(lines: list[bytes]) -> Molecule:
     rows: list[int] = []
     places, elements, types, charges = [], [], [], []
@@ -122,7 +119,6 @@ def _head(lines: Sequence[bytes]) -> range:
 
 
 def _check_counts(counts: Sequence[bytes], atoms: int) -> None:
-    """Raise MoleculeError where the numbers in the head are not those of its atoms."""
     claimed = b"".join(counts[:1])
     if claimed.isdigit() and claimed.lstrip(b"0") != (b"%d" % atoms).lstrip(b"0"):
         raise MoleculeError(f"it has {atoms} atoms where its header says {quoted(claimed)}")
@@ -132,9 +128,6 @@ def read_name(text: bytes) -> str:
     """Return the first line of the head."""
     lines = text.splitlines()
     return next((fields.decode(lines[row]) for row in _head(lines)), "")
-
-
-# ---- writing ----------------------------------------------------------------------------------
 
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:

@@ -36,9 +36,6 @@ POSE_REMARK = "REMARK multigpu "
 DROPPED_LINES = (b"MODEL ", b"MODEL\n", b"MODEL\r", *MODEL_ENDS, POSE_REMARK.encode())
 
 
-# ---- borders ----------------------------------------------------------------------------------
-
-
 def find_ends(text: bytes, final: bool) -> list[int]:
     """Return the end of every ENDMDL and END after atoms or a model; else the text is a record."""
     ends: list[int] = []
@@ -58,9 +55,6 @@ def end_of_model(text: bytes, begin: int, at: int) -> int:
 def add_open_model(ends: list[int], text: bytes, final: bool) -> list[int]:
     """Return the ends, and that of the text where the rest of it has atoms."""
     return fields.add_rest(ends, text, final and bool(ATOM.search(text, fields.last_end(ends))))
-
-
-# ---- reading ----------------------------------------------------------------------------------
 
 
 def parse(lines: list[bytes]) -> Molecule:
@@ -113,9 +107,6 @@ def _charges(lines: Sequence[bytes], rows: Sequence[int]) -> FormalCharges:
     return {atom: int((e[2] or e[3]) + (e[1] or e[4])) for atom, e in found if e}
 
 
-# ---- alternate locations and CONECT -----------------------------------------------------------
-
-
 def other_locations(lines: Sequence[bytes], rows: Sequence[int]) -> set[int]:
     """Return the rows of atoms in alternate locations that are not taken.
 
@@ -138,10 +129,7 @@ def keep_atoms(molecule: Molecule, kept: Sequence[int]) -> list[bytes]:
 
 
 def _drop_atoms(lines: list[bytes], rows: Sequence[int], dropped: set[int]) -> list[bytes]:
-    """Return all lines; those about dropped atoms, and CONECT that names one, are empty.
-
-    rows: of all atoms.
-    """
+    """Return the lines; those about dropped ones of all atoms, or CONECT with one, are empty."""
     if not dropped:
         return lines
     labels = {lines[row][LABEL] for row in dropped}
@@ -168,10 +156,7 @@ def _occupancy(line: bytes) -> int:
 
 
 def bonds_of_conect(lines: Sequence[bytes], rows: Sequence[int]) -> list[Bond]:
-    """Return the bonds of CONECT between atoms in these rows: repeating a partner is the order.
-
-    Either atom may say it, and most programs let both.
-    """
+    """Return the bonds of CONECT between atoms in these rows: repeating a partner is the order."""
     records = [line for line in lines if line.startswith(b"CONECT")]
     if not records:
         return []
@@ -185,9 +170,6 @@ def bonds_of_conect(lines: Sequence[bytes], rows: Sequence[int]) -> list[Bond]:
                 times[atom, partner] += 1
     pairs = sorted({(min(pair), max(pair)) for pair in times})
     return [(a, b, min(max(times[a, b], times[b, a]), MOST_ORDER)) for a, b in pairs]
-
-
-# ---- writing ----------------------------------------------------------------------------------
 
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:

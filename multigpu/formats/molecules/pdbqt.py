@@ -3,18 +3,10 @@
 import re
 
 from multigpu.formats.molecules import fields, pdb
-from multigpu.formats.molecules.autodock_types import (
-    OPENED,
-    PSEUDO_TYPES,
-    types_in_file,
-)
+from multigpu.formats.molecules.autodock_types import OPENED, PSEUDO_TYPES, types_in_file
 from multigpu.formats.molecules.bond_orders import pdbqt_graph
 from multigpu.formats.molecules.elements import element_of
-from multigpu.formats.molecules.molecule import (
-    LigandFormat,
-    Molecule,
-    MoleculeError,
-)
+from multigpu.formats.molecules.molecule import LigandFormat, Molecule, MoleculeError
 
 CHARGE, TYPE = slice(66, 76), slice(77, 80)  # columns of an atom
 ROOTS = (b"ROOT\n", b"ROOT\r", b"ROOT ")
@@ -25,9 +17,6 @@ ELEMENTS_OF_TYPES = {  # that are not called like their element
     "G": "C", "GA": "C", "J": "C", "Q": "C", "Z": "Zn", "TZ": "Zn", "W": "O",
     **OPENED,
 }  # fmt: skip
-
-
-# ---- borders ----------------------------------------------------------------------------------
 
 
 def find_ends(text: bytes, final: bool) -> list[int]:
@@ -60,14 +49,8 @@ def _begin_of_remarks(text: bytes, at: int) -> int:
         at = before
 
 
-# ---- reading ----------------------------------------------------------------------------------
-
-
 def parse(lines: list[bytes]) -> Molecule:
-    """Return the ligand of a record, without flexible side chains of a receptor.
-
-    Raises MoleculeError.
-    """
+    """Return the ligand, without a receptor's flexible side chains. Raises MoleculeError."""
     text = b"".join(lines)
     ligand = SIDE_CHAIN.sub(b"", text)
     lines = ligand.splitlines(keepends=True) if ligand != text else lines

@@ -1,27 +1,29 @@
-"""Poses as text: the ligand's own record with new coordinates, or the molecule in SDF.
+"""Poses as text, the ligand's own record with new coordinates or SDF; RMSD to a reference.
 
 In its own format a record keeps all that stands in it. In SDF it keeps atoms, order, elements,
 coordinates, bonds and charges. Notes on the pose go where the format has room for them: data items,
 remarks, comments.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from multigpu.errors import UsageError, quoted
 from multigpu.formats.molecules.bonds import bonds_of
-from multigpu.formats.molecules.elements import is_element
-from multigpu.formats.molecules.molecule import (
-    Bond,
-    Molecule,
-    MoleculeError,
-    PoseNotes,
-    Positions,
-)
+from multigpu.formats.molecules.elements import is_element, is_heavy
+from multigpu.formats.molecules.molecule import Bond, Molecule, MoleculeError, PoseNotes, Positions
 from multigpu.formats.molecules.registry import POSE_FORMATS, SUFFIXES
 from multigpu.formats.molecules.sdf import NO_ELEMENT, SDF, build
+from multigpu.formats.optional import quiet_rdkit
 from multigpu.formats.storage.suffixes import uncompressed_suffix
 
 ANY_ORDER = 8  # of a bond, as SDF has it
+MOST_SYMMETRIES = 1 << 16  # ways to lay a molecule on itself, of which the first are tried
 
 
 def format_of(path: str) -> str:
@@ -62,10 +64,7 @@ def render(
 
 
 def drawing_of(molecule: Molecule) -> tuple[list[int], list[str], list[Bond]]:
-    """Return which atoms of a molecule are drawn, their elements, and bonds between them.
-
-    Atoms that are no element are `*`. Bonds of unknown order are drawn as such.
-    """
+    """Return atoms that are drawn, their elements (`*` for none) and bonds, some of any order."""
     drawn = _real_atoms(molecule)
     part = _part(molecule, drawn)
     try:
@@ -93,3 +92,50 @@ def _part(molecule: Molecule, atoms: list[int]) -> Molecule:
         types=[molecule.types[i] for i in atoms],
         charges=molecule.charges[atoms],
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReferencePose:
+    """The largest fragment of a molecule, in the pose that others are compared with."""
+
+    path: str
+    molecule: Molecule
+
+    def rmsds(self, molecule: Molecule, poses: Sequence[Positions]) -> NDArray[np.float64]:
+        """Return the least RMSD of each pose over all symmetries, Å; NaN for another molecule.
+
+        poses: float64[atoms, 3] of each, Å; nothing is aligned
+
+        Heavy atoms correspond that have the same element and bonds to corresponding atoms; the
+        orders of bonds, which differ between files of one molecule, are not compared.
+        """
+        (reference, kept), (graph, heavy) = self._graph, _heavy_graph(molecule)
+        rmsds = np.full(len(poses), np.nan)
+        same = reference.GetNumAtoms() == graph.GetNumAtoms() > 0
+        if not same or reference.GetNumBonds() != graph.GetNumBonds():
+            return rmsds
+        found = graph.GetSubstructMatches(reference, uniquify=False, maxMatches=MOST_SYMMETRIES)
+        ways, each = np.array(found, np.int64), np.arange(len(kept))
+        for row, positions in enumerate(poses if found else ()):
+            apart = positions[heavy][:, None] - self.molecule.positions[kept]
+            sums = (apart**2).sum(axis=2)[ways, each].sum(axis=1)
+            rmsds[row] = np.sqrt(sums.min() / len(kept))
+        return rmsds
+
+    @cached_property
+    def _graph(self) -> tuple[Any, list[int]]:
+        return _heavy_graph(self.molecule)
+
+
+def _heavy_graph(molecule: Molecule) -> tuple[Any, list[int]]:
+    """Return RDKit's molecule of the heavy atoms with single bonds, and which atoms these are."""
+    heavy = [i for i, element in enumerate(molecule.elements) if is_heavy(element)]
+    number = {atom: k for k, atom in enumerate(heavy)}
+    with quiet_rdkit() as chem:
+        graph = chem.RWMol()
+        for atom in heavy:
+            graph.AddAtom(chem.Atom(molecule.elements[atom]))
+        for a, b, _ in bonds_of(molecule):
+            if a in number and b in number:
+                graph.AddBond(number[a], number[b], chem.BondType.SINGLE)
+    return graph, heavy

@@ -53,12 +53,10 @@ RECEPTORS = FileKind(
 def read_receptor(
     path: str, middle: Sequence[float] = (0.0, 0.0, 0.0), needs_charges: bool = True
 ) -> tuple[Receptor, list[str]]:
-    """Return the receptor in a file, and what was left out, chosen or guessed, a sentence each.
+    """Return a prepared receptor, and what was left out, chosen or guessed. Raises InputError.
 
     middle         of the pocket, Å
     needs_charges  whether its energies depend on charges
-
-    Raises InputError for what is no receptor, and for one that was not prepared.
     """
     path = expand_one(path, RECEPTORS)
     source = inspect_source(path, RECEPTORS)
@@ -103,10 +101,7 @@ def _first_model(path: str, content: bytes) -> tuple[list[bytes], list[str]]:
 
 
 def _best_locations(content: bytes, models: int) -> tuple[list[bytes], list[str]]:
-    """Return the lines with the best occupied of alternate locations only, and notes on them.
-
-    models: of the file, of which this is the first
-    """
+    """Return the lines with the best locations only, and notes. models: of the file."""
     notes = [f"of {models:,} models the first was taken"] if models > 1 else []
     lines = content.splitlines(keepends=True)
     others = sorted(pdb.other_locations(lines, pdb.atom_rows(lines)))
@@ -130,17 +125,12 @@ def residue_name(line: bytes) -> str:
     return " ".join(filter(None, (fields.decode(line[columns]) for columns in NAMES)))
 
 
-# ---- PDB and mmCIF ----------------------------------------------------------------------------
-
-
 def prepare(
     path: str, content: bytes, is_cif: bool, middle: Sequence[float]
 ) -> tuple[list[bytes], list[str]]:
-    """Return PDB or mmCIF as lines of PDBQT, and what was left out or guessed.
+    """Return PDB or mmCIF as lines of PDBQT, and what was left out or guessed. Raises InputError.
 
     middle: of the pocket, Å: what was left out is named in the order of its distance from there
-
-    Raises InputError where packages are missing, the file cannot be read, or nothing is left.
     """
     try:
         import gemmi

@@ -76,14 +76,8 @@ class RegularRecord(NamedTuple):
         return self.molecule.elements
 
 
-# ---- reading ----------------------------------------------------------------------------------
-
-
 def read_regular(text: bytes, ends: Indices, maps: Sequence[str]) -> dict[int, RegularRecord]:
-    """Return the regular ones of the records that end there, by their number.
-
-    maps: atom types that have one; () takes every type
-    """
+    """Return the regular records among those ending there. maps: types with one; (): all."""
     raw, count = np.frombuffer(text + PADDING, np.uint8), len(ends)
     lengths = np.diff(np.flatnonzero(raw == NEWLINE) + 1, prepend=0)
     begins = np.cumsum(lengths) - lengths
@@ -168,9 +162,6 @@ def _letters(raw: Letters, at: Indices, width: int) -> Letters:
     """Return uint8[n, width]: the letters from each place on."""
     found: Letters = sliding_window_view(raw, width)[at]
     return found
-
-
-# ---- writing ----------------------------------------------------------------------------------
 
 
 def move_regular(records: Sequence[RegularRecord], positions: Positions) -> list[bytes]:

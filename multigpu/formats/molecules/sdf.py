@@ -53,9 +53,6 @@ def fewest_flat_atoms(text: bytes) -> float:
     return {b"2D": FEWEST_FLAT_IN_2D, b"3D": math.inf}.get(dimension, FEWEST_FLAT)
 
 
-# ---- reading ----------------------------------------------------------------------------------
-
-
 # Rows, positions and elements of atoms, bonds, formal charges.
 Table = tuple[list[int], Positions, list[str], list[Bond], dict[int, int]]
 
@@ -118,10 +115,7 @@ def _as_v2000(lines: list[bytes]) -> list[bytes]:
 
 
 def _charges(table: Sequence[bytes], atoms: Sequence[bytes]) -> dict[int, int]:
-    """Return the charges of the lines M  CHG, else of the atoms.
-
-    A line M  CHG or M  RAD supersedes all charges that are said with the atoms.
-    """
+    """Return the charges of the lines M  CHG, which supersede (M  RAD, too) those of the atoms."""
     if any(line.startswith((b"M  CHG", b"M  RAD")) for line in table):
         words = [word for line in table if line.startswith(b"M  CHG") for word in line.split()[3:]]
         return {
@@ -147,9 +141,6 @@ def read_name(text: bytes) -> str:
     return fields.decode(lines[0]) if lines else ""
 
 
-# ---- writing ----------------------------------------------------------------------------------
-
-
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:
     """Return the record with other coordinates, and notes as data items in place of older ones."""
     lines = fields.move_columns(molecule, positions, PLACE[0].start, width=10, decimals=4)
@@ -172,12 +163,7 @@ def build(
     notes: PoseNotes,
     graph: BondGraph | None = None,
 ) -> bytes:
-    """Return a pose of a molecule of another format; what is no element is `*`.
-
-    graph: bonds and charges, if not those of the molecule
-
-    Raises MoleculeError.
-    """
+    """Return any molecule as a pose; graph: bonds, if not its own. Raises MoleculeError."""
     bonds, charges = graph or molecule.format.bond_graph(molecule)
     head = f"{molecule.name or name}\n  multigpu          3D\n\n"
     if max(len(molecule.elements), len(bonds)) > LARGEST:

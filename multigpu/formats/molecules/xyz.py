@@ -33,9 +33,6 @@ def find_ends(text: bytes, final: bool) -> list[int]:
     return fields.add_rest(ends, text, final and bool(text[fields.last_end(ends) :].strip()))
 
 
-# ---- reading ----------------------------------------------------------------------------------
-
-
 def parse(lines: list[bytes]) -> Molecule:
     head = _head(lines)
     count = COUNT.fullmatch(b"".join(lines[head : head + 1]))
@@ -79,9 +76,6 @@ def read_name(text: bytes) -> str:
     lines = text.splitlines()
     comment = b"".join(lines[_head(lines) + 1 :][:1])
     return OUR_NOTES.sub("", fields.decode(comment))
-
-
-# ---- writing ----------------------------------------------------------------------------------
 
 
 def rewrite(molecule: Molecule, name: str, positions: Positions, notes: PoseNotes) -> bytes:

@@ -11,8 +11,7 @@ from multigpu.formats.sequences.file_records import FileRecords, place_of
 from multigpu.formats.sequences.records import gather_letters
 from multigpu.formats.sequences.spans import BlockSpan, IndexReads
 from multigpu.formats.storage.sources import Source, new_memory
-from multigpu.kernels.compiled.text.mates import find_other_name
-from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END
+from multigpu.kernels.compiled.text.records import LENGTH, NAME, NAME_END, find_other_name
 
 
 class IndexedSource(Source):

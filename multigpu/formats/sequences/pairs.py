@@ -14,8 +14,7 @@ from multigpu.errors import InputError, UsageError, option
 from multigpu.formats.sequences.file_records import FileRecords, Table, moved, place_of, title_at
 from multigpu.formats.sequences.spans import BlockSpan
 from multigpu.formats.storage.sources import Block, Source, new_memory
-from multigpu.kernels.compiled.text.mates import find_other_name
-from multigpu.kernels.compiled.text.records import NAME
+from multigpu.kernels.compiled.text.records import NAME, find_other_name
 
 # The number of the mate in the name of a file, before its suffixes; R makes it certain.
 MATE_MARK = re.compile(r"(?:(?:^|[/._])(?=R)|[._])(R?)([12])(?:_\d{3})?(?:\.[A-Za-z][\w-]*)*$")

@@ -11,7 +11,7 @@ from multigpu.errors import InputError
 from multigpu.formats.sequences.spans import IndexReads
 from multigpu.formats.storage.sources import raise_unreadable
 from multigpu.formats.storage.stored_streams import errors_named
-from multigpu.kernels.compiled.text import record_texts, records
+from multigpu.kernels.compiled.text import records
 from multigpu.kernels.compiled.text.records import NAME, NAME_END, QUALITY
 
 QUALITY_BLOCK = 1 << 16  # bytes of a file that qualities are read in
@@ -47,8 +47,8 @@ class TextInMemory:
     def copy_records(
         self, begins: Positions, sizes: Positions, offsets: Positions, out: NDArray[np.uint8]
     ) -> None:
-        """Copy windows, as `multigpu.kernels.compiled.text.record_texts.copy_records` does."""
-        record_texts.copy_records(self.raw, begins, sizes, offsets, out)
+        """Copy windows, as `multigpu.kernels.compiled.text.records.copy_records` does."""
+        records.copy_records(self.raw, begins, sizes, offsets, out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +85,7 @@ class TextInFile:
         if len(begins):
             first, stop = begins.min(), (begins + sizes).max()
             raw = self._read(np.array([first]), np.array([stop]))
-            record_texts.copy_records(raw, begins - first, sizes, offsets, out)
+            records.copy_records(raw, begins - first, sizes, offsets, out)
 
 
 Text = TextInMemory | TextInFile

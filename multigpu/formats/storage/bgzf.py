@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import numpy as np
-
 from multigpu.formats.storage.decompress import (
     HEADER,
     Members,
@@ -24,6 +22,7 @@ from multigpu.formats.storage.stored_streams import errors_named
 
 BATCH = 2 << 20  # stored bytes that one thread takes together
 SHORTEST = 26  # bytes of a block: header, no data, checksum and length
+LENGTH, LARGEST = 4, 64 << 10  # bytes of the length of its content, and of this
 BORDERS = 512  # of blocks, which are looked for together
 
 Memory = NDArray[np.uint8]
@@ -121,7 +120,7 @@ def _whole_blocks(stored: memoryview) -> tuple[int, int, int, bool]:
         if size >= SHORTEST and stop + size > len(stored):
             break
         length = int.from_bytes(stored[stop + size - LENGTH : stop + size], "little")
-        if size < SHORTEST or length > BGZF_LARGEST:
+        if size < SHORTEST or length > LARGEST:
             return last, stop, content, False
         last, stop, content = stop, stop + size, content + length
     return last, stop, content, True

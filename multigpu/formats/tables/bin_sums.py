@@ -229,7 +229,6 @@ def _mapped(rows: NDArray[np.int32]) -> NDArray[np.int32]:
 def _line_error(
     path: str, stretch: _LineStretch, row: int, line: bytes, columns: int
 ) -> InputError:
-    """Return what is wrong with a line of a stretch."""
     fields, where = line.split(b"\t"), f"row {row}"
     if len(fields) != columns:
         return InputError(path, f"{len(fields)} columns instead of {columns}", where)

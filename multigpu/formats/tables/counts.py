@@ -166,7 +166,6 @@ def check_rows(
 
 
 def _check_chromosomes(path: str, rows: CountRows, before: int) -> None:
-    """Raise InputError at the first row with a chromosome that is no name."""
     wrong = [number for number, name in enumerate(rows.names) if not name or name_problem(name)]
     if wrong and (there := np.isin(rows.chrom, wrong)).any():
         row = int(np.argmax(there))
@@ -241,10 +240,7 @@ def kind_of_values(schema: Any) -> Any:
 def place_batches(
     path: str, samples: Sequence[str], batches: Iterable[Any], whole: CountRows, first: int = 0
 ) -> list[str]:
-    """Put batches into rows of a table, from `first` on, and return the names of chromosomes there.
-
-    Raises InputError at the first row that is wrong.
-    """
+    """Put batches into rows from `first` on; return their chromosomes. Raises InputError."""
     names: dict[str, int] = {}
     for batch in batches:
         _check_there(path, batch, first)
@@ -261,7 +257,6 @@ def place_batches(
 
 
 def _check_there(path: str, batch: Any, before: int) -> None:
-    """Raise InputError at the first row without chromosome, start or end."""
     missing = [
         (column.is_null().index(True).as_py(), number)
         for number, column in enumerate(batch.columns[:3])
@@ -273,10 +268,7 @@ def _check_there(path: str, batch: Any, before: int) -> None:
 
 
 def rows_of_batch(batch: Any, into: Values | None = None) -> CountRows:
-    """Return the rows of a batch of Arrow; what is missing becomes NaN.
-
-    into  where the counts are put if they have its type
-    """
+    """Return a batch's rows, NaN for what is missing. into: for counts, if of its type."""
     chrom = batch.column(0)
     chrom = chrom if hasattr(chrom, "dictionary") else chrom.dictionary_encode()
     columns = [arrow.values(column) for column in batch.columns[3:]]

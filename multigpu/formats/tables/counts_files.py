@@ -11,10 +11,9 @@ from multigpu.formats.alignments.regions import in_order
 from multigpu.formats.storage.sources import open_content, read_beginning
 from multigpu.formats.storage.suffixes import suffix_of_output
 from multigpu.formats.tables.counts import Counts, CountsFormat, Empty, narrow
-from multigpu.formats.tables.counts_depths import CNVKIT, MOSDEPTH
+from multigpu.formats.tables.counts_arrow import PARQUET
 from multigpu.formats.tables.counts_gatk import GATK_HDF5, GATK_TSV
-from multigpu.formats.tables.counts_parquet import PARQUET
-from multigpu.formats.tables.counts_tsv import BINCOV, TSV
+from multigpu.formats.tables.counts_tsv import BINCOV, CNVKIT, MOSDEPTH, TSV
 from multigpu.formats.tables.counts_zarr import CountsStore, is_store
 
 # The first one that fits a file has it: any text may be meant as TSV.

@@ -52,7 +52,6 @@ def read_gatk_text(path: str, file: BufferedReader, _: Empty) -> TableParts:
 
 
 def _sample(path: str, name: str) -> tuple[str]:
-    """Return the sample of a file. Raises InputError where its name is none."""
     if problem := name_problem(name):
         raise InputError(path, f"its sample is called {quoted(name)}: {problem}")
     return (name or sample_of_file(path),)

@@ -1,4 +1,4 @@
-"""Counts tables as lines of text: plain, .gz or .zst; the bincov matrices of GATK-SV are, too."""
+"""Counts tables as lines of text: TSV, bincov of GATK-SV, depths of mosdepth and CNVkit."""
 
 import io
 import re
@@ -27,12 +27,13 @@ from multigpu.formats.tables.counts import (
     check_samples,
     narrow,
     rows_of_batch,
+    sample_of_file,
     slices,
 )
 
 BINCOV_PLACE = ("chr", "start", "end")  # how the header of GATK-SV's matrices begins, in any case
 CNVKIT_PLACE = ["chromosome", "start", "end"]
-CNVKIT = (
+NO_COVERAGE = (
     "is a file of CNVkit, with ratios or a reference: give the BAM or CRAM files of all samples"
     f" and {option('regions')} TARGETS.bed, or their .targetcoverage.cnn"
 )
@@ -42,6 +43,9 @@ MISFIT = re.compile(
     r"In CSV column #(\d+): Row #(\d+): CSV conversion error [^:]*: (.*)", re.DOTALL
 )
 MISCOUNT = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
+# Of mosdepth. No other table of counts is without a header; depths have decimals, as no count has.
+FIRST_LINE = re.compile(rb"[^\t\n]+\t\d+\t\d+(\t[^\t\n]*)?\t\d+\.\d+\r?(\n|$)")
+OTHERS = ["depth", "gene", "log2"]  # columns of CNVkit
 
 
 def read_header(path: str, file: BufferedReader) -> tuple[str, ...]:
@@ -49,7 +53,7 @@ def read_header(path: str, file: BufferedReader) -> tuple[str, ...]:
     header = file.readline().decode("utf-8-sig", "replace")
     titles = header.lstrip("#").rstrip("\r\n").split("\t")
     if titles[:3] == CNVKIT_PLACE and {"log2", "depth"} & {*titles}:
-        raise InputError(path, CNVKIT)
+        raise InputError(path, NO_COVERAGE)
     if tuple(map(str.lower, titles[:3])) == BINCOV_PLACE:
         titles[:3] = COLUMNS
     return check_samples(path, titles)
@@ -138,7 +142,6 @@ def _read_text_rows(
 
 
 def _error_of_arrow(path: str, columns: Sequence[str], said: str) -> InputError:
-    """Return an error of Arrow in our words."""
     if found := MISFIT.fullmatch(said):
         column, row, misfit = found.groups()
         where = f"row {row}, column {columns[int(column)]}"
@@ -153,10 +156,7 @@ def _error_of_arrow(path: str, columns: Sequence[str], said: str) -> InputError:
 
 
 def write_tsv(path: str | None, counts: Counts) -> None:
-    """Write a table; fractions are the shortest decimals that read back equal.
-
-    Raises UsageError for names with a tab or the end of a line.
-    """
+    """Write a table, with the shortest decimals. Raises UsageError for a name with a tab."""
     with compressed_output(path) as out:
         _write_text(out, counts)
 
@@ -182,4 +182,38 @@ BINCOV = CountsFormat(
     "a bincov matrix of GATK-SV",
     lambda start: start.lower().lstrip(b"#").startswith("\t".join((*BINCOV_PLACE, "")).encode()),
     read_tsv,
+)
+
+
+def _titles(line: bytes) -> list[str]:
+    return line.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r").split("\t")
+
+
+def _is_coverage(start: bytes) -> bool:
+    """Whether a file has depths and nothing that is computed of them, as references and ratios."""
+    titles = _titles(start)
+    return titles[:3] == CNVKIT_PLACE and sorted(titles[3:]) == OTHERS
+
+
+def read_cnvkit(path: str, file: BufferedReader, _: Empty) -> TableParts:
+    """Return sample, regions and depths. Raises InputError for rows that are wrong."""
+    return _read(path, file, _titles(file.readline()))
+
+
+def read_mosdepth(path: str, file: BufferedReader, _: Empty) -> TableParts:
+    """Return sample, regions and depths. Raises InputError for rows that are wrong."""
+    found = FIRST_LINE.match(file.peek(1))
+    genes = ["gene"] if found is None or found[1] is not None else []
+    return _read(path, file, [*COLUMNS, *genes, "depth"])
+
+
+def _read(path: str, file: BufferedReader, titles: list[str]) -> TableParts:
+    genes = titles.index("gene") if "gene" in titles else None
+    columns = TextColumns(tuple(titles), (titles.index("depth"),), genes)
+    return (sample_of_file(path),), *read_text(path, file, columns)
+
+
+CNVKIT = CountsFormat("coverage of CNVkit", _is_coverage, read_cnvkit, has_depths=True)
+MOSDEPTH = CountsFormat(
+    "regions of mosdepth", lambda start: bool(FIRST_LINE.match(start)), read_mosdepth, True
 )

@@ -107,10 +107,7 @@ class CountsStore:
             return found
 
     def counts(self, chosen: Sequence[int] | None = None, empty: Empty = np.empty) -> Counts:
-        """Return the counts of samples, given by their numbers; None: of all.
-
-        empty: makes large arrays
-        """
+        """Return the counts of these samples; None: of all. empty: makes large arrays."""
         numbers = range(len(self.samples)) if chosen is None else chosen
         values: Values = empty((len(self.regions), len(numbers)), self.dtype)
 
@@ -197,7 +194,6 @@ def _state(path: str) -> tuple[int, int]:
 
 @contextmanager
 def _as_store(path: str) -> Iterator[None]:
-    """Raise what is wrong with a store as InputError."""
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, RuntimeError, IndexError) as error:

@@ -29,10 +29,7 @@ COUNTS = FileKind(
 
 @dataclass(frozen=True, kw_only=True)
 class ListedFile:
-    """A file of samples, and what a list says of it: empty where it says nothing.
-
-    is_control  whether its group is that of the controls
-    """
+    """A file of samples, and what a list says of it: empty where it says nothing."""
 
     path: str
     name: str = ""
@@ -110,7 +107,6 @@ def _read_sheet(path: str, titles: Sequence[str] = ()) -> list[ListedFile]:
 
 
 def _file_of(sheet: str, fields: dict[str, str], where: str) -> ListedFile:
-    """Return the file of a row. Raises InputError where a field is wrong."""
     name, group, path = fields.get("name", ""), fields.get("group", ""), fields["path"]
     place = _place(sheet, path)
     if not path or not (is_remote(place) or os.path.lexists(place)):

@@ -51,21 +51,14 @@ def misnamed_query(path: str, names: bytes, *, are_all: bool) -> InputError | No
 
 
 class References:
-    """The reference sequences of a SAM file, in the order of its header.
-
-    SAM has no references without a base: these are left out.
-    """
+    """The reference sequences of a SAM file, in order, without those that have no base."""
 
     def __init__(self) -> None:
         self._lengths: dict[bytes, int] = {}
         self._path, self._records = "", 0
 
     def add(self, path: str, names: Iterable[bytes], lengths: Iterable[int]) -> None:
-        """Add the next sequences of a file.
-
-        Raises InputError for a name that is there already, and for a name or a length that SAM
-        does not allow.
-        """
+        """Add sequences of a file. Raises InputError for names and lengths that SAM forbids."""
         if path != self._path:
             self._path, self._records = path, 0
         for name, length in zip(names, lengths, strict=True):
@@ -88,10 +81,7 @@ class References:
             self._lengths[name] = length
 
     def header(self, program: bytes) -> bytes:
-        """Return the header.
-
-        program  fields of the line @PG
-        """
+        """Return the header. program: fields of the line @PG."""
         lines = [b"@SQ\tSN:%s\tLN:%d\n" % each for each in self._lengths.items()]
         return b"@HD\tVN:1.6\tSO:unsorted\n" + b"".join(lines) + b"@PG\t%s\n" % program
 
@@ -99,9 +89,6 @@ class References:
 def _misfit(path: str, name: bytes, problem: str) -> InputError:
     cure = f"rename it, or choose {option('format')} paf"
     return InputError(path, f"{problem}: {cure}", f"record {quoted(name)}")
-
-
-# ---- files ------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -142,7 +129,6 @@ def open_sam(
 def _open_lines(
     raw: BinaryIO, kind: str, compression: Compression, header: bytes, path: str | None
 ) -> Iterator[Write]:
-    """Yield a function that writes lines after the header."""
     if kind == "bam":
         with _open_bam(raw, header, path) as write:
             yield write
@@ -155,10 +141,7 @@ def _open_lines(
 
 @contextmanager
 def _open_bam(raw: BinaryIO, header: bytes, path: str | None) -> Iterator[Write]:
-    """Yield a function that writes lines as records.
-
-    htslib writes to files of the system only, so the records wait in one.
-    """
+    """Yield a function that writes lines as records, which wait in the file that htslib needs."""
     pysam = import_pysam()
     about = pysam.AlignmentHeader.from_text(header.decode())
     with _TemporaryLines(path) as records:

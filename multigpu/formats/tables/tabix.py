@@ -15,13 +15,11 @@ FULL = 1 << 20  # bytes: a disk with less room is full
 
 
 def write_indexed(path: Path, text: Iterable[bytes], end: int, kind: str = "vcf") -> None:
-    """Write a file, and the index beside it: `.tbi`, or `.csi` for long chromosomes.
+    """Write a file and its index: `.tbi`, or `.csi` for long chromosomes. Raises OSError.
 
     text  the lines, in pieces; records are in order
     end   the last base of a record
     kind  "vcf" or "bed"
-
-    Raises OSError.
     """
     pysam = import_pysam()
     # htslib takes "s3:x" for an address.

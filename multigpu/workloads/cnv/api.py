@@ -1,7 +1,7 @@
 """The Python function `multigpu.cnv`."""
 
 from multigpu.errors import UsageError, option
-from multigpu.run.functions import function_of
+from multigpu.run.declarations import function_of
 from multigpu.workloads.cnv.opening import open_job
 from multigpu.workloads.cnv.options import GATK_SV
 from multigpu.workloads.cnv.request import CnvRequest

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from multigpu.errors import spelled
 from multigpu.run.command import number_of
-from multigpu.run.dry_run import Shown, memory_of, plan_job
+from multigpu.run.plan import Shown, memory_of, plan_job
 from multigpu.workloads.cnv.job import PlannedCnvJob
 from multigpu.workloads.cnv.opening import open_plan
 from multigpu.workloads.cnv.plan import CnvPlan

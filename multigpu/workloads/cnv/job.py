@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.journal import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import UsageError, option, spelled
 from multigpu.formats.alignments.regions import Regions

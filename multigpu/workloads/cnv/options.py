@@ -9,7 +9,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast, get_args
 
-from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
+from multigpu.cluster.deploy.deployment import WorkEstimate
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declare, declared
 from multigpu.run.options import GpuLanes

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.cluster.engine.events import step
 from multigpu.cluster.engine.workload import Place, Session
-from multigpu.cluster.workers.history import step
 from multigpu.errors import UsageError
 from multigpu.kernels.cnmops.types import ModelError
 from multigpu.kernels.segmentation.types import TrackError

@@ -1,6 +1,6 @@
 """Cohorts that are kept, from Python; `multigpu.read_counts` reads one."""
 
-from multigpu.run.functions import function_of
+from multigpu.run.declarations import function_of
 from multigpu.workloads.cohort import building
 from multigpu.workloads.cohort.request import AddRequest, BuildRequest, RemoveRequest
 

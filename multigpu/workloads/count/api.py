@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from multigpu.errors import spelled
 from multigpu.formats.tables.counts import Counts
-from multigpu.run.functions import function_of
+from multigpu.run.declarations import function_of
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.request import CountRequest
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from multigpu.errors import spelled
 from multigpu.run.command import number_of
-from multigpu.run.dry_run import Shown
+from multigpu.run.plan import Shown
 from multigpu.workloads.count.job import CountJob
 from multigpu.workloads.count.request import CountRequest
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from multigpu.formats.molecules.pockets import Pocket
-from multigpu.run.functions import function_of
+from multigpu.run.declarations import function_of
 from multigpu.run.options import RunOptions
 from multigpu.workloads.dock.job import DockJob
 from multigpu.workloads.dock.options import PocketRequest

@@ -1,7 +1,7 @@
 """`multigpu dock --dry-run`: the plan of a docking job."""
 
 from multigpu.run.command import number_of
-from multigpu.run.dry_run import Shown, describe_source, memory_of, plan_job
+from multigpu.run.plan import Shown, describe_source, memory_of, plan_job
 from multigpu.workloads.dock.job import DockJob
 from multigpu.workloads.dock.request import DockRequest
 

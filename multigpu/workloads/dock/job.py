@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.journal import Codec
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, UsageError, option, spelled
 from multigpu.formats.molecules.ligands import LigandRecords, open_sources, read_records
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
-from multigpu.formats.molecules.reference_poses import ReferencePose
+from multigpu.formats.molecules.poses import ReferencePose
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.rotation.rotations import ListedRotations, covering_radius
 from multigpu.run import fitness

@@ -4,7 +4,7 @@ import re
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Literal
 
-from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
+from multigpu.cluster.deploy.deployment import WorkEstimate
 from multigpu.errors import UsageError, option
 from multigpu.run.declarations import Options, declaration, declare
 from multigpu.run.options import GPUS_HELP, MOST, GpuLanes

@@ -17,8 +17,7 @@ from multigpu.errors import InputError, UsageError, first_line, option, spelled
 from multigpu.formats.molecules.pockets import Pocket, read_pocket
 from multigpu.formats.molecules.pockets.autogrid import AUTOGRID, SUFFIX, write_pocket
 from multigpu.formats.molecules.receptors import read_receptor
-from multigpu.formats.molecules.scoring import scoring_of
-from multigpu.formats.molecules.vina_types import with_vina_types
+from multigpu.formats.molecules.scoring import scoring_of, with_vina_types
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.kernels.maps import GridBox, Maps, Receptor, compute_maps, vina
 from multigpu.run import fitness

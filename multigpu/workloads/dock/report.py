@@ -16,9 +16,18 @@ from multigpu.formats.molecules.receptors import RECEPTORS, atom_label
 from multigpu.formats.molecules.registry import FORMATS
 from multigpu.formats.storage.sources import inspect_source
 from multigpu.kernels.maps import Receptor
-from multigpu.report.figures import Figure, axis, bar_figure, bars, literal, rounded
+from multigpu.report.figures import (
+    DrawnMolecule,
+    Figure,
+    Scene,
+    Surface,
+    axis,
+    bar_figure,
+    bars,
+    literal,
+    rounded,
+)
 from multigpu.report.page import Card, Column, Page, Provenance, Section, Table
-from multigpu.report.space import DrawnMolecule, Scene, Surface
 from multigpu.workloads.dock.parts import Skipped
 from multigpu.workloads.dock.stats import Outliers, are_far
 

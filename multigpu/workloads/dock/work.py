@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.workload import Place, Session
-from multigpu.formats.molecules.reference_poses import ReferencePose
+from multigpu.formats.molecules.poses import ReferencePose
 from multigpu.kernels.rotation.thinning import thin
 from multigpu.kernels.rotation.types import (
     BandFinder,

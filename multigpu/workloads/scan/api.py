@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from multigpu.errors import UsageError, option
 from multigpu.formats.sequences.signatures import Signatures
-from multigpu.run.functions import function_of
+from multigpu.run.declarations import function_of
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.inputs import expand_inputs, sources_of
 from multigpu.workloads.scan.job import ScanJob

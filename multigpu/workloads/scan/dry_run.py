@@ -1,6 +1,6 @@
 """`multigpu scan --dry-run`: the plan of a scan."""
 
-from multigpu.run.dry_run import Shown, describe_source, memory_of, plan_job
+from multigpu.run.plan import Shown, describe_source, memory_of, plan_job
 from multigpu.workloads.scan.inputs import inputs_of
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.patterns import pattern_lengths

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from multigpu.cluster.engine.codec import Codec
+from multigpu.cluster.engine.journal import Codec
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.workers.worker import Outcome
 from multigpu.errors import InputError, UsageError, option, spelled

@@ -7,7 +7,7 @@ from math import isnan
 from pathlib import PurePath
 from typing import Annotated, Literal
 
-from multigpu.cluster.deploy.threads_or_processes import WorkEstimate
+from multigpu.cluster.deploy.deployment import WorkEstimate
 from multigpu.cluster.files import STDOUT
 from multigpu.errors import UsageError, option
 from multigpu.formats.storage.suffixes import check_page, check_table, uncompressed_suffix

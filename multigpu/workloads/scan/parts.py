@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from multigpu.cluster.engine.codec import NOT_KEPT
+from multigpu.cluster.engine.journal import NOT_KEPT
 from multigpu.errors import InputError
 from multigpu.formats.storage.many_outputs import Piece
-from multigpu.kernels.compiled.text.record_texts import mask_records, trim_records
+from multigpu.kernels.compiled.text.records import mask_records, trim_records
 from multigpu.workloads.scan.batch import Batch
 from multigpu.workloads.scan.sink import RecordTexts
 from multigpu.workloads.scan.tally import Sums, Tally

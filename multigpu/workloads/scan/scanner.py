@@ -22,8 +22,7 @@ from multigpu.formats.sequences.record_source import RecordSource
 from multigpu.formats.sequences.signatures import read_signatures
 from multigpu.formats.sequences.spans import BlockSpan
 from multigpu.formats.sequences.streams import OpenStreams
-from multigpu.run.declarations import declaration
-from multigpu.run.functions import function_of
+from multigpu.run.declarations import declaration, function_of
 from multigpu.run.options import RunOptions
 from multigpu.workloads.scan.api import FoundRows
 from multigpu.workloads.scan.batch import Batch

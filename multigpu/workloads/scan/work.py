@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.cluster.engine.events import add_device_steps
 from multigpu.cluster.engine.workload import Place
-from multigpu.cluster.workers.history import add_device_steps
 from multigpu.errors import Failure, InputError
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.reader import SpanReader

@@ -16,19 +16,16 @@ import pytest
 from support.fake_workers import FakeWorkers, Numbers, Seconds, steady
 from support.toy import Broken, Bulky, Part, Toy, ToySession, squares, workers
 
-from multigpu.cluster.deploy.dask_clients import LOGGED_MESSAGES
+from multigpu.cluster.deploy.dask_clients import LOGGED_MESSAGES, LOOPBACK
 from multigpu.cluster.deploy.deployment import Deployment
-from multigpu.cluster.deploy.worker_processes import LOOPBACK
-from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, dispatch
 from multigpu.cluster.engine.events import Event
-from multigpu.cluster.engine.journal import Journal
+from multigpu.cluster.engine.journal import Codec, Journal
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit, UsageError, WorkerDied
 from multigpu.cluster.files import PipeClosed
 from multigpu.cluster.workers.dask_workers import DaskWorkers
-from multigpu.cluster.workers.jobs import JobEnded
 from multigpu.cluster.workers.threads import LocalWorkers, Workers
-from multigpu.cluster.workers.worker import Outcome
+from multigpu.cluster.workers.worker import JobEnded, Outcome
 
 
 @pytest.fixture

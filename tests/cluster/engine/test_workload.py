@@ -14,9 +14,8 @@ from support.fake_workers import Numbers as Fakes
 from support.toy import Broken, Part, Toy
 
 from multigpu.cluster.engine import dispatch as engine
-from multigpu.cluster.engine.codec import Codec
 from multigpu.cluster.engine.dispatch import LINE_PER_THREAD, dispatch
-from multigpu.cluster.engine.journal import Journal
+from multigpu.cluster.engine.journal import Codec, Journal
 from multigpu.cluster.engine.workload import Series
 from multigpu.cluster.workers.threads import LocalWorkers
 

@@ -19,7 +19,7 @@ import pytest
 
 from multigpu.cluster.devices import memory
 from multigpu.cluster.errors import DeviceFailed, Failure, Unfit
-from multigpu.cluster.workers import jobs, worker
+from multigpu.cluster.workers import worker
 
 FREE = 1000
 REAL_MEMORY = {name: getattr(memory, name) for name in ("use", "free_bytes", "release_pool")}
@@ -123,7 +123,7 @@ def test_chunk__too_large_for_the_device_is_halved_until_it_fits(room: int) -> N
 
 
 def test_chunk__of_a_job_without_room_runs_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "REOPEN_AFTER", ())
+    monkeypatch.setattr(worker, "REOPEN_AFTER", ())
 
     class Large(Sums):
         def open(self, place: Any) -> "SumSession":
@@ -145,7 +145,7 @@ def test_chunk__of_a_job_without_room_runs_on_the_cpu(monkeypatch: pytest.Monkey
 
 def test_chunks__that_do_not_fit_at_once_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for one of four: two wait, then one, and nothing is divided."""
-    monkeypatch.setattr(jobs, "REOPEN_AFTER", ())
+    monkeypatch.setattr(worker, "REOPEN_AFTER", ())
     inside, lock, met = Counter[str](), threading.Lock(), threading.Barrier(4, timeout=30)
     first = threading.local()
 
@@ -210,7 +210,7 @@ def test_device__without_room_for_a_context_has_no_free_bytes(
             raise CUDARuntimeError(2)
 
     monkeypatch.setattr(sys.modules["cupy"].cuda, "Device", Full)
-    monkeypatch.setattr(jobs, "REOPEN_AFTER", ())
+    monkeypatch.setattr(worker, "REOPEN_AFTER", ())
     assert memory.free_bytes(0) == 0
     memory.release_pool(0)
     outcome = run(Sums(9), 4)
@@ -314,14 +314,14 @@ def test_job__that_is_dismissed_meanwhile_is_closed_after_its_last_chunk() -> No
 
 
 def test_turns__of_threads_are_short_as_long_as_there_are_jobs() -> None:
-    admitted = jobs.AdmittedJobs()
+    admitted = worker.AdmittedJobs()
     before = sys.getswitchinterval()
     sys.setswitchinterval(0.004)
     try:
         admitted.admit(Sums(9, key="a"))
         admitted.admit(Sums(9, key="b"))
         admitted.dismiss("a")
-        assert sys.getswitchinterval() == pytest.approx(jobs.TURN_SECONDS)
+        assert sys.getswitchinterval() == pytest.approx(worker.TURN_SECONDS)
         admitted.dismiss("b")
         admitted.dismiss("b")
         assert sys.getswitchinterval() == pytest.approx(0.004)

@@ -12,7 +12,7 @@ from numba.core import config
 from support.program import run_python
 from support.sources import ROOT, modules
 
-from multigpu.kernels.compiled import jit, version
+from multigpu.kernels.compiled import caches, jit
 
 CALLEE = (
     "from multigpu.kernels.compiled.jit import jit\n\nOFFSET = {offset}\n\n"
@@ -34,7 +34,7 @@ def test_cache__is_the_same_folder_for_threads_that_load_modules_at_once() -> No
 
     with ThreadPoolExecutor(4) as pool:
         found = set(pool.map(folder, range(20)))
-    assert found == {str(jit._folder(before, version.digest_of(jit.__name__)))}
+    assert found == {str(jit._folder(before, caches.digest_of(jit.__name__)))}
     assert before == config.CACHE_DIR
 
 
@@ -94,8 +94,8 @@ FOLDERS = sorted(path.name for path in KERNELS.iterdir() if (path / "__init__.py
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_kernel_folder__imports_no_other_kernel(folder: str) -> None:
     """The cache would not know of edits in another kernel."""
-    shared = {*version.SHARED, *(path.stem for path in KERNELS.glob("*.py"))}
-    allowed = shared if folder in version.SHARED else {*shared, "device", folder}
+    shared = {*caches.SHARED, *(path.stem for path in KERNELS.glob("*.py"))}
+    allowed = shared if folder in caches.SHARED else {*shared, "device", folder}
     for path in (KERNELS / folder).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("multigpu."):

@@ -3,7 +3,7 @@
 All end as value [ix, iy, iz] at origin + spacing * (ix, iy, iz), in Å. Axes that are not those of
 the coordinates, and grids with values that are no numbers, are refused.
 
-A format is one module that ends with its `PocketFormat`, and one name in POCKET_FORMATS.
+A format is a function that ends with its `PocketFormat`, and one name in POCKET_FORMATS.
 """
 
 import re
@@ -11,9 +11,7 @@ from pathlib import Path
 
 from multigpu.errors import InputError, UsageError, option
 from multigpu.formats.molecules.pockets.autogrid import AUTOGRID, AUTOGRID_MAP
-from multigpu.formats.molecules.pockets.mrc import MRC
-from multigpu.formats.molecules.pockets.numpy_grid import NUMPY
-from multigpu.formats.molecules.pockets.opendx import OPENDX
+from multigpu.formats.molecules.pockets.grids import MRC, NUMPY, OPENDX
 from multigpu.formats.molecules.pockets.pocket import (
     Pocket,
     PocketFile,
@@ -57,12 +55,7 @@ POCKETS = FileKind(
 
 
 def read_pocket(path: str, origin: Vector | None = None, spacing: float | None = None) -> Pocket:
-    """Return the grid of a file.
-
-    origin, spacing  Å, of files that need not say where they stand
-
-    Raises InputError for what is wrong with the file, UsageError for options that do not fit.
-    """
+    """Return a grid; origin, spacing: Å, if it has none. Raises InputError, UsageError."""
     path = expand_one(path, POCKETS)
     pocket_format = POCKET_FORMATS[inspect_source(path, POCKETS).layout]
     if pocket_format.has_place and (origin is not None or spacing is not None):

@@ -36,9 +36,6 @@ WRITTEN = 1 << 16  # values that become text at once
 Geometry = dict[str, tuple[float, ...]]
 
 
-# ---- reading ----------------------------------------------------------------------------------
-
-
 def read(file: PocketFile) -> Pocket:
     """Return the grids of a `*.maps.fld` and of the maps that it names, which must agree with it.
 
@@ -135,9 +132,6 @@ def refuse_map(file: PocketFile) -> Pocket:
     raise InputError(file.path, "this is one map of several: give the .maps.fld that names them")
 
 
-# ---- writing ----------------------------------------------------------------------------------
-
-
 def check_field(path: str) -> None:
     """Raise UsageError for a name that no field file has, or where none can be written."""
     check_output(path)
@@ -185,10 +179,7 @@ def write_pocket(path: str | os.PathLike[str], pocket: Pocket) -> None:
 def _field_lines(
     pocket: Pocket, geometry: Sequence[str], name: str, corners: str, labels: dict[str, str]
 ) -> Iterator[str]:
-    """Yield the lines of a field file, in the order in which AutoGrid writes them.
-
-    labels: of the maps, by their files
-    """
+    """Yield a field file's lines, in AutoGrid's order. labels: of the maps, by their files."""
     yield from ("# AVS field file", "#", "# AutoDock Atomic Affinity and Electrostatic Grids", "#")
     yield from ("# Created by multigpu", "#", *(f"#{line}" for line in geometry))
     yield from (f"#MACROMOLECULE {name}", "#GRID_PARAMETER_FILE none", "#", "ndim=3")

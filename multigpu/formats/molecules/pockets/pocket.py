@@ -85,9 +85,6 @@ def _not_finite(pocket: Pocket) -> InputError:
     return InputError(pocket.path, problem, f"{name}grid index {index} (from 0)")
 
 
-# ---- formats ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PocketFile:
     """A file of a pocket, for its reader.
@@ -114,10 +111,7 @@ class PocketFile:
         return replace(self, path=path)
 
     def stored(self) -> "PocketFile | None":
-        """Return this file, or a compressed one in its place; None where there is neither.
-
-        Raises InputError where it cannot be read for another reason.
-        """
+        """Return this file, or a compressed one; None without. Raises InputError: unreadable."""
         for suffix in COMPRESSED:
             try:
                 return replace(self, path=inspect_source(self.path + suffix, self.kind).path)
@@ -149,12 +143,10 @@ class PocketFormat:
 def parse_values(
     path: str, text: bytes, shape: Sequence[int], line: int, what: str
 ) -> NDArray[np.float32]:
-    """Return as many numbers as the shape has, with white space between them, last axis fastest.
+    """Return the numbers of a text, as many as the shape has. Raises InputError.
 
     line  where `text` begins in the file, from 1
     what  says how many there are
-
-    Raises InputError.
     """
     words = text.split()
     expected = math.prod(shape)  # NumPy's product overflows

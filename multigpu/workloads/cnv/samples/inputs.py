@@ -13,8 +13,8 @@ from multigpu.formats.alignments.files import without_chr
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.sources import read_beginning
 from multigpu.formats.tables.counts import Counts
+from multigpu.formats.tables.counts_arrow import counts_from_frame, is_frame
 from multigpu.formats.tables.counts_files import format_of, join_counts
-from multigpu.formats.tables.counts_frames import counts_from_frame, is_frame
 from multigpu.formats.tables.counts_zarr import CountsStore, is_store
 from multigpu.formats.tables.file_lists import COUNTS, ListedFile, list_files
 from multigpu.run.options import RunOptions

@@ -10,7 +10,7 @@ from support.approximate_cases import Case, cases, rows, search
 from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
-from multigpu.kernels.scan import Chunk, Hits, Limits, Patterns, cpu_hits
+from multigpu.kernels.scan import Chunk, Hits, Limits, Patterns, cpu_planes
 from multigpu.kernels.scan.approximate import cpu, reference
 from multigpu.kernels.scan.types import Wanted
 
@@ -53,7 +53,7 @@ def test_first_and_best__are_chosen_among_all(edits: bool, case: Case) -> None:
 
 @pytest.mark.parametrize("edits", [False, True])
 def test_scan__of_more_hits_than_have_room(edits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_hits, "FIRST_ROOM", 2)
+    monkeypatch.setattr(cpu_planes, "FIRST_ROOM", 2)
     patterns = Patterns.of([array("ACGTT")], False)
     case = (chunk_of([array("ACGTTACGGTAGGTT" * 5)] * 3), patterns, Limits.of(patterns, 1), False)
     expected, _ = reference.search(*case[:3], edits=edits, strict=False)
@@ -95,7 +95,7 @@ def many_records() -> tuple[Chunk, Patterns, Limits, Hits]:
 def test_hits_with_mismatches__of_many_records_and_more_than_there_is_room_for(
     wanted: Wanted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cpu_hits, "FIRST_ROOM", 3)
+    monkeypatch.setattr(cpu_planes, "FIRST_ROOM", 3)
     chunk, patterns, limits, expected = many_records()
     scanner = cpu.ErrorScanner(patterns, limits, edits=False, strict=False, wanted=wanted)
     hits = scanner.scan(chunk)

@@ -11,8 +11,8 @@ from support.scan_cases import array, chunk_of, random_letters
 
 from multigpu.kernels.scan import BadBaseError, Limits, Patterns, sweep_queries
 from multigpu.kernels.scan.approximate import cpu, seeds
-from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
-from multigpu.kernels.scan.cpu_patterns import pack_patterns
+from multigpu.kernels.scan.approximate.cpu_seeds import count_windows, make_table
+from multigpu.kernels.scan.cpu_planes import pack_patterns
 
 pytestmark = pytest.mark.skipif(bool(emulated.why_not()), reason=emulated.why_not())
 

@@ -11,11 +11,10 @@ from support.approximate_cases import FREE, Case, cases, rows, search, swept, wi
 from support.examples import examples
 from support.scan_cases import array, chunk_of, random_letters
 
-from multigpu.kernels.scan import Limits, Patterns, cpu_hits
+from multigpu.kernels.scan import Limits, Patterns, cpu_planes
 from multigpu.kernels.scan.approximate import cpu, cpu_seeds, reference, seeds
-from multigpu.kernels.scan.approximate.cpu_seed_tables import count_windows, make_table
-from multigpu.kernels.scan.cpu_hits import Samples
-from multigpu.kernels.scan.cpu_patterns import pack, pack_patterns
+from multigpu.kernels.scan.approximate.cpu_seeds import count_windows, make_table
+from multigpu.kernels.scan.cpu_planes import Samples, pack, pack_patterns
 from multigpu.kernels.scan.types import Wanted
 
 
@@ -66,7 +65,7 @@ def test_hits__are_those_of_the_reference(edits: bool, case: Case) -> None:
     assert rows(search(case, edits=edits)[0]) == rows(expected)
     scanner = partial(cpu.ErrorScanner, patterns, limits, edits=edits, strict=strict)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cpu_hits, "FIRST_ROOM", 2)
+        patch.setattr(cpu_planes, "FIRST_ROOM", 2)
         wanted: list[Wanted] = ["first", "best"]
         for choice in wanted:
             every = scanner(wanted="all").scan(chunk)

@@ -1,4 +1,4 @@
-"""Counts tables as Parquet."""
+"""Counts as columns of Arrow: Parquet files, and tables of pyarrow or pandas (not imported)."""
 
 import errno
 import os
@@ -7,12 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import BufferedReader
 from itertools import accumulate
+from typing import Any
+
+import numpy as np
 
 from multigpu.cluster.files import atomic_output
-from multigpu.errors import InputError, first_line
-from multigpu.formats.alignments.regions import Regions, gene_name
+from multigpu.errors import InputError, UsageError, first_line, printable_name
+from multigpu.formats.alignments.regions import Regions, gene_name, in_order
 from multigpu.formats.storage.stored_streams import is_regular
 from multigpu.formats.storage.suffixes import PARQUET as SUFFIXES
+from multigpu.formats.tables.arrow import pyarrow
 from multigpu.formats.tables.counts import (
     ROWS,
     CountRows,
@@ -28,6 +32,7 @@ from multigpu.formats.tables.counts import (
     slices,
 )
 
+NAME = "the table"  # in messages
 MAGIC = b"PAR1"
 THREADS = 16  # at most, that decode row groups; each holds such rows and some pages
 THREAD_ROWS = 8 * ROWS  # a thread for these: all together hold a quarter of the counts at most
@@ -37,10 +42,7 @@ GENES = b"genes"  # metadata: the name of each region, a line each; "" for none
 
 
 def read_parquet(path: str, _: BufferedReader, empty: Empty) -> TableParts:
-    """Return samples, regions and values. Raises InputError for what is no counts table.
-
-    Several threads decode row groups, each to its place in the arrays.
-    """
+    """Return samples, regions and values; threads decode row groups. Raises InputError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -119,3 +121,37 @@ PARQUET = CountsFormat(
     suffixes=SUFFIXES,
     write=write_parquet,
 )
+
+
+def is_frame(given: Any) -> bool:
+    """Return whether an object has columns with names."""
+    return hasattr(given, "columns") and hasattr(given, "__getitem__")
+
+
+def counts_from_frame(frame: Any) -> Counts:
+    """Return a table's counts, sorted. Raises UsageError for columns other than theirs."""
+    table = _as_arrow(frame)
+    samples = samples_of_schema(NAME, table.schema)
+    kind = kind_of_values(table.schema)
+    whole = CountRows.empty(table.num_rows, len(samples), kind, np.empty)
+    names = place_batches(NAME, samples, table.to_batches(ROWS), whole)
+    regions = Regions(tuple(names), whole.chrom, whole.start, whole.end)
+    regions, order, notes = in_order(NAME, regions)
+    values = narrow(whole.values)
+    return Counts(regions, samples, values if order is None else values[order], notes)
+
+
+def _as_arrow(frame: Any) -> Any:
+    pa = pyarrow()
+    if isinstance(frame, pa.Table):
+        return frame
+    columns = {}
+    for name in frame.columns:
+        try:
+            columns[str(name)] = pa.array(np.asarray(frame[name]), from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            where = f"column {printable_name(str(name))}"
+            raise UsageError(f"{NAME}: {where}: {first_line(error)}") from error
+    if len(columns) < len(frame.columns):
+        raise UsageError(f"{NAME}: two columns have the same name")
+    return pa.table(columns)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.kernels.compiled.text.record_texts import copy_records, mask_records, trim_records
+from multigpu.kernels.compiled.text.records import copy_records, mask_records, trim_records
 
 LINES = st.lists(st.text("ACgtN", min_size=1, max_size=4), min_size=1, max_size=4)
 

@@ -16,7 +16,7 @@ import multigpu
 from multigpu.formats.molecules import scoring
 from multigpu.formats.molecules.molecule import Molecule, MoleculeError
 from multigpu.formats.molecules.registry import parse
-from multigpu.formats.molecules.vina_types import count_torsions, with_vina_types
+from multigpu.formats.molecules.scoring import count_torsions, with_vina_types
 from multigpu.kernels.maps import GridBox, Receptor
 from multigpu.kernels.maps.vina import TORSION_WEIGHT, TYPES, compute_maps
 from multigpu.kernels.rotation import reference

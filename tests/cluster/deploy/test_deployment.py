@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from multigpu.cluster.deploy.threads_or_processes import (
+from multigpu.cluster.deploy.deployment import (
     START_SECONDS,
     WorkEstimate,
     threads_or_processes,
