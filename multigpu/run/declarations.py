@@ -229,9 +229,13 @@ def flag(name: str, on: bool = True) -> str:
     return f"--{'' if on else 'no-'}{FLAGS.get(name, name).replace('_', '-')}"
 
 
-@cache
-def declared(kind: Any) -> tuple[Option, ...]:
+def declared(kind: type) -> tuple[Option, ...]:
     """Return the options of a class: its own first, then those of its bases."""
+    return _declared(kind)
+
+
+@cache
+def _declared(kind: Any) -> tuple[Option, ...]:
     hints = get_type_hints(kind, include_extras=True)
     found: dict[type, list[Option]] = {owner: [] for owner in kind.__mro__}
     for each in fields(kind):
