@@ -152,17 +152,13 @@ class PoseSearcher:
         return Poses.joined(found)
 
 
-class BandSearcher:
-    """Searches the poses of ligands in one field: all that score at most `width` below the best."""
-
-    def __init__(self, field: Field, search: PoseSearch, width: float) -> None:
-        self.field, self.search, self.width = field, search, width
-
-    def best(self, bodies: Ligands, ligand_of: Indices) -> Poses:
-        """Return the poses of each ligand, as `BandFinder.best` says."""
-        found = [
-            best_poses(self.field, bodies, numbers, self.search, width=self.width)
-            for numbers in np.split(np.arange(len(bodies)), np.flatnonzero(np.diff(ligand_of)) + 1)
-            if len(numbers)
-        ]
-        return Poses.chained([Poses.none(), *found])
+def band_poses(
+    field: Field, search: PoseSearch, width: float, bodies: Ligands, ligand_of: Indices
+) -> Poses:
+    """Return what `BandFinder.best` does, of bodies whose ligands are `ligand_of`."""
+    found = [
+        best_poses(field, bodies, numbers, search, width=width)
+        for numbers in np.split(np.arange(len(bodies)), np.flatnonzero(np.diff(ligand_of)) + 1)
+        if len(numbers)
+    ]
+    return Poses.chained([Poses.none(), *found])
