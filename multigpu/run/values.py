@@ -85,7 +85,7 @@ def size(unit: str) -> Kind:
             number, prefix, binary, last = found.groups()
             base = 1024 if binary or (unit == "bytes" and not last) else 1000
             size = Decimal(number) * base ** " kmg".index(prefix.lower() or " ")
-        if size % 1 != 0:
+        if size != size.to_integral_value():  # `%` raises for large ones
             good = "64M" if unit == "bytes" else "25kb"
             raise ValueError(f"{text!r} is no number of {unit}: give one like 25000 or {good}")
         return int(size)
@@ -199,7 +199,7 @@ def _read_box(text: str) -> list[float]:
     with suppress(ValueError):
         return [float(word) for word in text.replace(",", " ").split()]
     try:
-        found = dict(SETTING.findall(Path(text).read_text("utf-8", "replace")))
+        found = dict(SETTING.findall(Path(text).read_text("utf-8-sig", "replace")))
         return [float(found[name]) for name in BOX_NAMES]
     except OSError:
         raise ValueError from None

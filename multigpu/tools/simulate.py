@@ -6,7 +6,9 @@ from pathlib import Path
 import click
 
 from multigpu.cluster.files import atomic_output, check_output, is_replaced
-from multigpu.formats.storage.compressed import compressed_output
+from multigpu.errors import UsageError
+from multigpu.formats.storage.compressed import compressed_output, compression_of
+from multigpu.formats.storage.suffixes import check_suffix, check_table
 from multigpu.formats.tables.counts_files import write_counts
 from multigpu.run.command import command_of, keep_inputs
 from multigpu.run.declarations import Options, declare
@@ -14,6 +16,9 @@ from multigpu.run.values import Bases, TextPath
 from multigpu.workloads.cnv.simulate import CohortDesign, simulate_cohort
 from multigpu.workloads.dock import simulate as simulate_docking
 from multigpu.workloads.scan import simulate
+from multigpu.workloads.scan.options import FASTA
+
+FASTQ = (".fq", ".fastq")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +127,7 @@ def command() -> None:
 @command_of(example="multigpu simulate signatures --count 40 -o signatures.fasta")
 def signatures(design: SignatureDesign, out: DataOutput) -> None:
     """Random signatures sig0, sig1, … as FASTA."""
+    check_suffix(out.output, *FASTA)
     with compressed_output(out.output) as file:
         simulate.signatures(file, **asdict(design))
 
@@ -131,6 +137,8 @@ def samples(design: SampleDesign, out: DataOutput) -> None:
     """Random samples smp0, smp1, … as FASTQ, clean and infected ones shuffled."""
     from multigpu.formats.sequences.signatures import read_signatures
 
+    check_suffix(out.output, *(FASTA if design.fasta else FASTQ))
+    keep_inputs([design.signatures], out.output)
     quantities = asdict(design)
     letters = list(read_signatures([quantities.pop("signatures")]).letters)
     with compressed_output(out.output) as file:
@@ -140,6 +148,7 @@ def samples(design: SampleDesign, out: DataOutput) -> None:
 @command_of(example="multigpu simulate ligands --count 100 -o ligands.sdf")
 def ligands(design: LigandDesign, out: DataOutput) -> None:
     """Random ligands lig0, lig1, … around the origin as SDF."""
+    check_suffix(out.output, ".sdf")
     with compressed_output(out.output) as file:
         simulate_docking.ligands(file, **asdict(design))
 
@@ -147,6 +156,9 @@ def ligands(design: LigandDesign, out: DataOutput) -> None:
 @command_of(example="multigpu simulate pocket -o pocket.npz")
 def pocket(design: PocketDesign, out: DataOutput) -> None:
     """A random pocket around the origin as .npz."""
+    check_suffix(out.output, ".npz")
+    if compression_of(out.output) != "none":
+        raise UsageError(f"{out.output}: a pocket is not compressed: choose a name in .npz")
     with atomic_output(out.output) as file:
         simulate_docking.pocket(file, **asdict(design))
 
@@ -156,6 +168,8 @@ def counts(design: CohortDesign, out: CountsOutput) -> None:
     """Read counts of a cohort, a table as `multigpu count` writes it."""
     for path in (out.output, out.truth):
         check_output(path)
+    check_table(out.output)
+    check_suffix(out.truth, ".tsv")
     keep_inputs([], out.output, out.truth)
     made, planted = simulate_cohort(design)
     write_counts(out.output, made)

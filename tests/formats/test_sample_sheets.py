@@ -35,6 +35,8 @@ def test_columns_have_names(store: Store, text: bytes) -> None:
     (b"sample,barcode1\na,AC\n\nb,ac\n", "line 4: the barcodes are those of line 2"),
     (b"sample,barcode1\ntied,AC\n", "'tied' is the name for reads that fit several samples"),
     (b"sample,barcode1\na b,AC\n", "the sample 'a b' has white space in its name: write _"),
+    ("sample\tbarcode1\na\tAC\n".encode("utf-16"), "is text in UTF-16: convert it with `iconv"),
+    ("sample\tbarcode1\na\tAC\n".encode("utf-16-le"), "is text in UTF-16: convert it with"),
     (b"\xff" * 1000, r"not '\udcff\udcff"),
     (b"@r\nACGT\n+\nIIII\n" * (5 << 20), "more than 67,108,864 bytes: is it a sample sheet?"),
     (b"sample,barcode1\n" + b"a," + b"A" * 256 + b"\n", "has 256 bases; at most 255"),

@@ -133,6 +133,25 @@ def test_scan__of_which_a_later_sample_was_damaged_keeps_the_files_before(scan: 
     assert 2 * result._job.stats.resumed == result._job.stats.chunks
 
 
+@pytest.mark.parametrize("wrong", ["a_R2.fq", "b_R2.fq"])
+def test_scan__keeps_a_journal_for_the_pairs_before_the_first_wrong_one(
+    scan: Inputs, caplog: pytest.LogCaptureFixture, wrong: str
+) -> None:
+    names = ("a_R1.fq", "a_R2.fq", "b_R1.fq", "b_R2.fq")
+    for name in names:
+        (scan.folder / name).write_text(READS)
+    scan.edit(wrong, "@r59", "@x59")
+    with pytest.raises(InputError, match="their names differ"):
+        list(scan.run(names, journal=scan.folder / "journal"))
+    is_kept = wrong == "b_R2.fq"  # else nothing stands before it
+    assert (scan.folder / "journal").exists() == is_kept
+    assert ("finished chunks are kept" in caplog.text) == is_kept
+    scan.edit(wrong, "@x59", "@r59")
+    result = scan.run(names, journal=scan.folder / "journal", resume=True)
+    assert len([row for batch in result for row in batch.sample]) > 0
+    assert (result._job.stats.resumed > 0) == is_kept
+
+
 @pytest.mark.parametrize("name", ["grid", "shape", "origin", "spacing"])
 def test_dock__in_another_pocket_is_refused(dock: Inputs, name: str) -> None:
     dock.begin()

@@ -79,6 +79,7 @@ def type_in(words: str) -> Any:
     ("--minutes 5 --cold --no-lid -p glass", {
         "minutes": 5, "cold": True, "lid": False, "pot": "glass"}),
     ("--strength 2 --water 2K --milk 0.5", {"strength": 2, "water": 2048, "milk": 0.5}),
+    (f"--water {10**30}", {"water": 10**30}),
     ("--guests a,b --table 1,2,3 --follow x", {
         "guests": ["a", "b"], "table": [1, 2, 3], "recipe": "x"}),
 ])  # fmt: skip

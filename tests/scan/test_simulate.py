@@ -194,6 +194,14 @@ def test_command__refuses_quantities_that_cannot_be(words: str, problem: str) ->
     assert str(run(*words.split()).exception).startswith(problem)
 
 
+def test_output__that_would_replace_the_signatures_is_refused(main: Run, tmp_path: Path) -> None:
+    path = tmp_path / "s.fa"
+    path.write_text(">s\nACGT\n")
+    ended = main("simulate", "samples", "--signatures", str(path), "--fasta", "-o", str(path))
+    assert (ended.status, ended.lines[-1].count("is named twice")) == (2, 1)
+    assert path.read_text() == ">s\nACGT\n"
+
+
 def test_output__that_is_there_is_replaced_with_a_note(main: Run, tmp_path: Path) -> None:
     path, truth = str(tmp_path / "out"), str(tmp_path / "truth")
     counts = ("counts", "--regions", "3000", "--cnvs", "1", "--truth", truth)

@@ -16,7 +16,13 @@ from multigpu.formats.molecules.fields import last_end
 from multigpu.formats.molecules.registry import FORMATS, POSE_FORMATS, SUFFIXES, format_of_content
 from multigpu.formats.molecules.smiles import NO_PLACES, SMILES
 from multigpu.formats.storage.input_paths import suffix_of
-from multigpu.formats.storage.sources import FileKind, Source, inspect_source
+from multigpu.formats.storage.sources import (
+    BYTE_ORDER_MARK,
+    FileKind,
+    Source,
+    inspect_source,
+    refuse_utf_16,
+)
 from multigpu.formats.tables.texts import Texts
 
 READ_BYTES = 4 << 20
@@ -85,6 +91,7 @@ def _layout(path: str, start: bytes) -> str:
 
 
 def _layout_of_any(path: str, start: bytes) -> str:
+    refuse_utf_16(path, start)
     if suffix := suffix_of(Path(path).name, MOLECULES):
         return SMILES.name if suffix in SMILES.suffixes else SUFFIXES[suffix].name
     return format_of_content(start)
@@ -148,7 +155,12 @@ def read_records(number: int, source: Source) -> Iterator[LigandRecords]:
 
 
 def _blocks(source: Source) -> Iterator[tuple[bytes, bool]]:
-    """Yield the content in blocks, and whether it ends there: the last one is empty."""
+    """Yield the content in blocks, and whether it ends there: the last one is empty.
+
+    A byte order mark is left out.
+    """
+    mark = BYTE_ORDER_MARK
     for block in source.blocks(READ_BYTES):
-        yield block.tobytes(), False
+        yield block.tobytes().removeprefix(mark), False
+        mark = b""
     yield b"", True

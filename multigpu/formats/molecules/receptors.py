@@ -23,7 +23,12 @@ from multigpu.formats.molecules.pdbqt import CHARGE, PDBQT, TYPE
 from multigpu.formats.molecules.registry import parse
 from multigpu.formats.optional import quiet_rdkit
 from multigpu.formats.storage.input_paths import expand_one, suffix_of
-from multigpu.formats.storage.sources import FileKind, inspect_source
+from multigpu.formats.storage.sources import (
+    BYTE_ORDER_MARK,
+    FileKind,
+    inspect_source,
+    refuse_utf_16,
+)
 from multigpu.kernels.maps import Receptor
 
 CIF = "cif"
@@ -38,7 +43,8 @@ RING_HYDROGEN = re.compile(rb"^.{12} (HD1|HE2) ", re.MULTILINE)  # of histidine,
 INSTALL = "needs Meeko: pip install 'multigpu[receptors]', or prepare PDBQT with it elsewhere"
 
 
-def _layout(path: str, _: bytes) -> str:
+def _layout(path: str, start: bytes) -> str:
+    refuse_utf_16(path, start)
     return LAYOUTS.get(suffix_of(Path(path).name, RECEPTORS), "")
 
 
@@ -60,7 +66,7 @@ def read_receptor(
     """
     path = expand_one(path, RECEPTORS)
     source = inspect_source(path, RECEPTORS)
-    content = source.content()
+    content = source.content().removeprefix(BYTE_ORDER_MARK)
     if any(word in content for word in (b"\nROOT", b"\nTORSDOF")):
         raise InputError(path, "this is a ligand (it has ROOT or TORSDOF), and no receptor")
     if source.layout == PDBQT.name:

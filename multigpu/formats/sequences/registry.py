@@ -8,7 +8,14 @@ from multigpu.formats.sequences.alignment_records import BAM, CRAM, AlignmentRec
 from multigpu.formats.sequences.fasta import FASTA
 from multigpu.formats.sequences.fastq import FASTQ
 from multigpu.formats.sequences.sequence_format import RecordFormat, SequenceFormat
-from multigpu.formats.storage.sources import STRANGERS, UTF_16, FileKind, Source, inspect_source
+from multigpu.formats.storage.sources import (
+    BYTE_ORDER_MARK,
+    STRANGERS,
+    FileKind,
+    Source,
+    inspect_source,
+    refuse_utf_16,
+)
 
 FORMATS: dict[str, SequenceFormat] = {each.name: each for each in (FASTA, FASTQ)}  # of text
 RECORD_FORMATS: dict[str, RecordFormat] = {**FORMATS, BAM.name: BAM, CRAM.name: CRAM}
@@ -26,8 +33,7 @@ def refuse_other_text(path: str, start: bytes) -> None:
     is_foreign = start.startswith(tuple(STRANGERS))
     if b"\n" not in start and b"\r" in start.rstrip() and not is_foreign:
         raise InputError(path, "its lines end with carriage returns: convert them to newlines")
-    if b"\0" in start[:4] and start.strip(b"\0")[:1] in (b"@", b">"):
-        raise InputError(path, UTF_16)
+    refuse_utf_16(path, start)
     if SAM.match(start):
         raise InputError(path, "is a SAM file: convert it with `samtools fastq`")
 
@@ -39,7 +45,7 @@ def layout_of_records(start: bytes, formats: Mapping[str, RecordFormat] = FORMAT
 
 def _layout(path: str, start: bytes) -> str:
     refuse_other_text(path, start)
-    if start[:1] not in b"@>" and LISTED.match(start):
+    if not start.startswith((b"@", b">", BYTE_ORDER_MARK)) and LISTED.match(start):
         raise InputError(path, LIST_CURE)
     return layout_of_records(start, RECORD_FORMATS)
 

@@ -10,7 +10,7 @@ from multigpu.formats.names import name_problem
 from multigpu.formats.sequences.record_source import bytes_of
 from multigpu.formats.sequences.signature_formats import Row, read_rows
 from multigpu.formats.sequences.signatures import Joined, Signatures
-from multigpu.formats.storage.sources import open_content
+from multigpu.formats.storage.sources import open_content, refuse_utf_16
 from multigpu.kernels import bases
 from multigpu.kernels.scan.barcodes import LONGEST
 
@@ -65,6 +65,7 @@ def _rows(path: str) -> Iterator[tuple[int, list[str]]]:
         text = file.read(LARGEST + 1)
     if len(text) > LARGEST:
         raise InputError(path, f"has more than {LARGEST:,} bytes: is it a sample sheet?")
+    refuse_utf_16(path, text)
     header, *rows = list(read_rows(path, text, "\t,")) or [Row(1, [*COLUMNS])]
     if sorted(header.cells) not in (sorted(COLUMNS), sorted(COLUMNS[:-1])):
         columns = "the columns must be sample, barcode1 and, for dual barcodes, barcode2"

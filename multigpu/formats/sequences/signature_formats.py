@@ -15,11 +15,10 @@ from typing import NamedTuple
 from multigpu.errors import InputError, quoted, several
 from multigpu.formats.names import name_problem
 from multigpu.formats.sequences.registry import SEQUENCES, layout_of_records, refuse_other_text
-from multigpu.formats.storage.sources import STRANGERS
+from multigpu.formats.storage.sources import BYTE_ORDER_MARK, STRANGERS
 
 BASES = re.compile("[ACGTUINRYSWKMBDHV]+", re.IGNORECASE)
 LEAST_BASES = 4  # of a word that makes a text of unknown kind a list or a table
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 SEPARATORS = "\t,;"  # of columns; the first that a line has
 NAME, SEQUENCE, PAIR = "name", "sequence", "pair"  # titles of columns
 BED_NAME, BED_SEQUENCE = 3, 6  # columns of a primer scheme

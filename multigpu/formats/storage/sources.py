@@ -56,7 +56,9 @@ ROOM_BEFORE = 64 << 10  # bytes before each block, for the end of what was read 
 HELPERS = max(1, len(os.sched_getaffinity(0)) // 2)  # the other half of the processors computes
 LOOK = 64 << 10  # content bytes looked at in one go to find the first character
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8
 UTF_16 = "is text in UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`"
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # How files begin that are often given by mistake -> what to say instead of the first letters.
 STRANGERS = {
     b"BZh": "is compressed with bzip2, which is not read: decompress it first",
@@ -64,12 +66,11 @@ STRANGERS = {
     b"PK\x03\x04": "is a zip archive, which is not read: unpack it first",
     b"BAM\x01": "is a BAM file: convert it with `samtools fastq`",
     b"CRAM": "is a CRAM file: convert it with `samtools fastq`",
-    b"\xef\xbb\xbf": (
+    BYTE_ORDER_MARK: (
         "begins with a byte order mark (BOM) of UTF-8: remove it with"
         r" `sed -i '1s/^\xEF\xBB\xBF//' FILE`"
     ),
-    b"\xff\xfe": UTF_16,
-    b"\xfe\xff": UTF_16,
+    **dict.fromkeys(UTF_16_MARKS, UTF_16),
     GZIP_MAGIC: "is compressed twice: decompress it once",
     ZSTD_MAGIC: "is compressed twice: decompress it once",
 }
@@ -281,6 +282,13 @@ def _layout(path: str, content: Stream, kind: FileKind) -> str:
             raise InputError(path, problem)
     shown = quoted(start[:QUOTED].splitlines()[0])
     raise InputError(path, f"{kind.unknown}: begins with {shown}")
+
+
+def refuse_utf_16(path: str, start: bytes) -> None:
+    """Raise InputError for text in UTF-16: it has a mark, or every other of its bytes is 0."""
+    are_even, are_odd = (not start[first:8:2].strip(b"\0") for first in (0, 1))
+    if start.startswith(UTF_16_MARKS) or (len(start) > 3 and are_even != are_odd):
+        raise InputError(path, UTF_16)
 
 
 def _first_letters(content: Stream) -> bytes:

@@ -8,10 +8,11 @@ from multigpu.errors import UsageError
 # Each names a format that a reader would take the file for: one of ours, or one never written.
 FOREIGN = frozenset({
     ".arrow", ".avro", ".bam", ".bcf", ".bgz", ".bz2", ".cram", ".csv", ".db", ".doc", ".docx",
-    ".fa", ".fasta", ".fastq", ".feather", ".fq", ".gff", ".gff3", ".gtf", ".h5", ".h5ad",
-    ".hdf5", ".htm", ".html", ".json", ".jsonl", ".md", ".npy", ".npz", ".ods", ".parquet",
-    ".pdf", ".pkl", ".png", ".pq", ".rds", ".sam", ".sqlite", ".svg", ".tsv", ".vcf", ".xls",
-    ".xlsx", ".xml", ".xz", ".yaml", ".yml", ".zarr", ".zip",
+    ".dx", ".fa", ".fasta", ".fastq", ".feather", ".fq", ".gff", ".gff3", ".gtf", ".h5", ".h5ad",
+    ".hdf5", ".htm", ".html", ".json", ".jsonl", ".md", ".mol2", ".npy", ".npz", ".ods",
+    ".parquet", ".pdb", ".pdbqt", ".pdf", ".pkl", ".png", ".pq", ".rds", ".sam", ".sdf", ".smi",
+    ".sqlite", ".svg", ".tsv", ".vcf", ".xls", ".xlsx", ".xml", ".xyz", ".xz", ".yaml", ".yml",
+    ".zarr", ".zip",
 })  # fmt: skip
 COMPRESSIONS: dict[str, Literal["gzip", "zstd"]] = {".gz": "gzip", ".zst": "zstd"}
 PARQUET = (".pq", ".parquet")
@@ -27,6 +28,13 @@ def uncompressed_suffix(path: str | None) -> str:
     """Return the last suffix of a name without that of a compression."""
     name = PurePath(path or "")
     return suffix_of_output(name.stem if suffix_of_output(path) in COMPRESSIONS else path)
+
+
+def check_suffix(path: str | None, *suffixes: str) -> None:
+    """Raise UsageError where the name of an output promises none of these formats."""
+    if uncompressed_suffix(path) in FOREIGN.difference(suffixes):
+        choices = ", ".join(suffixes)
+        raise UsageError(f"{path}: the data are written as {choices}: choose such a name")
 
 
 def check_table(path: str | None) -> None:

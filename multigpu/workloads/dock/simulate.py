@@ -30,6 +30,7 @@ BATCH = 1000  # ligands that are written at once
 MOST_ATOMS = 900  # so that atoms and the bonds of rings fit fields of three digits
 WALL = 2.0  # score lost for every Å beyond the radius
 DECIMALS = 3
+WIDEST = 100  # Å between points, so that a pocket is within what docking takes
 
 Site = tuple[int, int, int]
 
@@ -116,8 +117,9 @@ def pocket(out: BinaryIO, points: int, spacing: float, wells: int, seed: int) ->
 
     Raises UsageError for impossible quantities, before anything is written.
     """
-    if points < 2 or points > 1000 or wells < 1 or not 0 < spacing < np.inf:
-        raise UsageError("a pocket needs 2 to 1000 points, a spacing above 0 and at least one well")
+    if points < 2 or points > 1000 or wells < 1 or not 1e-6 <= spacing <= WIDEST:
+        spacings = f"a spacing of 1e-6 to {WIDEST} Å"
+        raise UsageError(f"a pocket needs 2 to 1000 points, {spacings} and at least one well")
     if wells > points**3:
         raise UsageError(f"a pocket of {points} points along each axis has no {wells:,} wells")
     half = spacing * (points - 1) / 2

@@ -197,8 +197,9 @@ class ScanJob(Job):
 
     def may_be_corrected(self, error: InputError) -> bool:
         # Workers of other machines have absolute paths.
-        path, *files = map(os.path.abspath, [error.path, *self._files])
-        return path in files[1:] and path != files[0]
+        path, *files = map(os.path.abspath, [error.path, *self.paths])
+        first = len(self.sources[0].files)  # two mates are one source
+        return path in files[first:] and path not in files[:first]
 
     def outcomes(self, sinks: Sequence[Sink[Any]]) -> Iterator[Outcome[ScanPart]]:
         """Yield the parts in order. Raises what stopped the scan."""

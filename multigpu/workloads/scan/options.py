@@ -34,6 +34,7 @@ PRODUCTS = ":5000"  # bases of the products of primers
 FASTA = (".fa", ".fasta", ".fna")
 MOST_BASES = 1 << 62  # more than any record has
 MOST_BULGES = 20  # bases
+MOST_LETTERS = 10**9  # of a signature, that count in an option
 HIGHEST_QUALITY = 126  # '~', the last quality character
 
 # Twelve threads read as fast as the memory of a host can be read.
@@ -80,7 +81,7 @@ class ScanOptions(Options, group="Search"):
     )  # fmt: skip
     min_delta: int = declare(
         1, f"With {option('hits')} top: errors by which another signature must be worse than the"
-        " best; else the sample is tied.", "D", at_least=1,
+        " best; else the sample is tied.", "D", at_least=1, at_most=MOST_LETTERS,
     )  # fmt: skip
     strand: Literal["forward", "both"] = declare(
         "forward", "Search the signatures only, or their reverse complements too."
@@ -98,7 +99,7 @@ class ScanOptions(Options, group="Search"):
     )  # fmt: skip
     min_overlap: int = declare(
         LEAST_OVERLAP, f"With {option('overhang')}: fewest bases of a signature to be seen.", "N",
-        at_least=1, must="1 or more bases",
+        at_least=1, at_most=MOST_LETTERS, unit=" bases",
     )  # fmt: skip
     sample_n: Literal["match", "mismatch"] = declare(
         "match", "Whether ambiguous bases of samples may match others."
@@ -376,6 +377,8 @@ class ScanOutput(Options, group="Output"):
 
     def check(self) -> None:
         super().check()
+        if "" in (self.counts, self.multiqc, self.report, self.matched, self.unmatched):
+            raise UsageError("the output has no name")
         rows = (self.output or "-",) if self.has_rows else ()
         if sum(path in STDOUT for path in (*rows, *self.others)) > 1:
             raise UsageError("standard output can have one output: give the others a name")

@@ -45,6 +45,23 @@ def test_records__are_the_same_from_blocks_of_any_size(
     assert found == [(0, number, text) for number, text in enumerate(wanted, 1)]
 
 
+@pytest.mark.parametrize("layout", MANY)
+def test_byte_order_mark__is_left_out(layout: str, tmp_path: Path) -> None:
+    path, text = tmp_path / f"some.{layout}", b"".join(MANY[layout])
+    path.write_bytes(b"\xef\xbb\xbf" + text)
+    (source,), _ = open_sources([str(path)], skip=False)
+    assert b"".join(record for _, _, record in each(read_records(0, source))) == text
+
+
+@pytest.mark.parametrize("layout", MANY)
+@pytest.mark.parametrize("code", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_sources__in_utf_16_are_refused(layout: str, code: str, tmp_path: Path) -> None:
+    path = tmp_path / f"some.{layout}"
+    path.write_bytes(MANY[layout][0].decode().encode(code))
+    with pytest.raises(InputError, match="is text in UTF-16: convert it with `iconv"):
+        open_sources([str(path)], skip=False)
+
+
 def test_records__of_a_cut_file_end_with_what_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "cut.sdf.gz"
     numbers = np.random.default_rng(1).random(20_000).tolist()

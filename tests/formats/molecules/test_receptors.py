@@ -85,6 +85,8 @@ def test_receptor__of_pdbqt_has_what_the_file_says(read: Reading) -> None:
     again, notes = read(alternate(text, (0.6, 0.4)), "b.pdbqt")
     assert np.array_equal(again.positions, found.positions)
     assert notes == ["of alternate locations the best occupied were taken: SER A 4"]
+    again, _ = read(b"\xef\xbb\xbf" + text, "mark.pdbqt")
+    assert np.array_equal(again.positions, found.positions)
     models = b"".join(b"MODEL %d\n%bENDMDL\n" % (k, text) for k in (1, 2))
     for several in (models, text + b"END\n" + text):
         again, notes = read(several)
@@ -107,6 +109,7 @@ def nanometres(line: bytes) -> bytes:
     ("r.pdbqt", lambda x: x[:66] + b"       nan" + x[76:], "atom 1 has a charge of nan"),
     ("r.pdbqt", lambda x: b"ROOT\n" + x + b"ENDROOT\nTORSDOF 0\n", "this is a ligand"),
     ("r.pdbqt", lambda x: x[:77] + b"  " + x[79:], "line 1: the atom has no AutoDock type"),
+    ("r.pdbqt", lambda x: x.decode().encode("utf-16"), "is text in UTF-16: convert it with"),
     ("r.pdbqt", lambda _: b"REMARK\n", "it has no atoms"),
     ("r.pdbqt", lambda x: x[:78], "line 1: the file ends in the middle of an atom"),
     ("r.pdbqt", lambda x: x + x, r"C of ALA A 1 is at the place of C of ALA A 1 \(47 such"),
