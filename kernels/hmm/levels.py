@@ -1,4 +1,4 @@
-"""How well levels of two copies explain the depths of samples in blocks of regions.
+"""Levels of two copies: how well each explains the depths of samples in blocks of regions.
 
 A level is the depth that two copies would have. Samples are then multiples of its half, and their
 numbers of copies follow one of a few patterns, as a rare change or a common one makes them.

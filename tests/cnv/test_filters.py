@@ -13,12 +13,13 @@ from support.cohorts import cohort
 
 import multigpu
 from multigpu import Counts, UsageError
+from multigpu.errors import InputError
 from multigpu.formats.alignments.files import renamed_as
 from multigpu.formats.alignments.regions import Regions
 from multigpu.workloads.cnv.opening import open_job, open_plan
 from multigpu.workloads.cnv.request import CnvRequest
 from multigpu.workloads.cnv.samples import filters
-from multigpu.workloads.cnv.samples.filters import filter_regions
+from multigpu.workloads.cnv.samples.filters import filter_regions, name_regions
 
 PLACES = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 40), st.integers(1, 9)), min_size=1)
 
@@ -213,3 +214,30 @@ def test_alignments__are_counted_in_all_regions_and_filtered_then(tmp_path: Path
     assert job.cohort.regions.gc == pytest.approx(wanted)
     with pytest.raises(UsageError, match="gc gc: there is no such file, and no regions with"):
         open_job(request(str(tmp_path), gc="gc"))
+
+
+ROWS = [("chr1", 0, 100), ("chr1", 100, 200), ("chr1", 150, 300), ("chr2", 0, 50)]
+
+
+@pytest.fixture
+def genes(tmp_path: Path) -> Path:
+    return tmp_path / "x.bed"
+
+
+def test_genes__of_the_same_regions_are_their_own(genes: Path) -> None:
+    genes.write_text("".join(f"{c}\t{a}\t{b}\tG{a}\n" for c, a, b in ROWS))
+    named = name_regions(Regions.of(ROWS), str(genes), rename=False)
+    assert named.genes == ("G0", "G100", "G150", "G0")
+    genes.write_text("".join(f"{c}\t{a}\t{b}\n" for c, a, b in ROWS))  # of controls, say
+    assert name_regions(named, str(genes), rename=False).genes == named.genes
+
+
+def test_genes__of_other_regions_are_those_that_share_a_base(genes: Path) -> None:
+    genes.write_text("1\t90\t101\tA\n1\t99\t160\tB\n1\t200\t210\tB\nchr9\t0\t9\tC\n2\t50\t60\tD\n")
+    regions = Regions.of(ROWS)
+    assert name_regions(regions, str(genes), rename=True).genes == ("A,B", "A,B", "B", "")
+    with pytest.raises(InputError, match="none of its names are of regions that the counts have"):
+        name_regions(regions, str(genes), rename=False)
+    genes.write_text("chr1\t0\t100\n")
+    with pytest.raises(InputError, match="its regions have no names: column 4 of a BED file"):
+        name_regions(regions, str(genes), rename=False)

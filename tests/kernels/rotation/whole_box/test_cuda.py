@@ -21,7 +21,8 @@ machine = machine_of("rotation/whole_box")
 
 def assert_right(cuda: Any, about: Any, bodies: Any, of: Any, **more: Any) -> int:
     found = cuda.BandSearcher(*about, **more).best(bodies, of)
-    assert_same(found, reference.band_poses(*about, bodies, of))
+    field, search, width = about
+    assert_same(found, reference.band_poses(field, search, width, bodies, of))
     return len(found)
 
 
