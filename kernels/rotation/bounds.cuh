@@ -16,7 +16,7 @@ static_assert(POWERS <= THREADS);  // a thread has one b: its row, and b = LEAST
 struct Steepness {
   const double* values;  // float64[channels][KAPPAS][POWERS]: A(κ, 2^(LEAST + power))
   const double* kappas;  // float64[KAPPAS]
-  const float* tops;     // float32[channels]
+  const float* tops;  // float32[channels]
 };
 
 // 2^b of a row.
@@ -25,8 +25,8 @@ __device__ __forceinline__ double shortfall(int row) { return ldexp(1., row + LE
 // The sums over a ligand's terms, for one b.
 struct Sums {
   double steep[KAPPAS] = {};  // Σ w A(κ, 2d)
-  double top = 0, tops = 0;   // T and Σ w |top|
-  bool little = true;         // δ A(0, 2d) <= d for every term
+  double top = 0, tops = 0;  // T and Σ w |top|
+  bool little = true;  // δ A(0, 2d) <= d for every term
 };
 
 __device__ Sums sums_of(const Steepness& steepness, const Ligands& ligands, unsigned ligand,
