@@ -128,7 +128,15 @@ def test_ranges__of_damaged_data_are_an_error(store: Store, at: int) -> None:
         raise next((part.error for part in read_all(path, 3000) if part.error), ValueError)
 
 
-@pytest.mark.parametrize("tail", [b"", bytes(99), gzip.compress(b"ACGT"), bgzf(b"ACGT")[:30]])
+TAILS = {
+    "nothing": b"",
+    "zeros": bytes(99),
+    "gzip": gzip.compress(b"ACGT"),  # with the time in it
+    "a block that is cut": bgzf(b"ACGT")[:30],
+}
+
+
+@pytest.mark.parametrize("tail", TAILS.values(), ids=list(TAILS))
 @pytest.mark.parametrize("at_a_time", [2, 3, 512])
 def test_borders__are_those_of_all_whole_blocks(
     at_a_time: int, tail: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,8 +1,8 @@
 """Many output files, written together, plain or as BGZF, which is compressed in parallel.
 
 A BGZF file is gzip made of blocks, each compressed by itself. They have a fixed size of content,
-counted from the file's beginning, so the bytes of a file do not depend on the pieces in which its
-content comes, or on threads.
+counted from the file's beginning, so its blocks do not depend on the pieces in which its content
+comes, or on threads. (Seldom igzip packs a block otherwise than before; its content is the same.)
 """
 
 import os
