@@ -14,10 +14,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import dask
 from distributed import Worker
 
 import multigpu
 from multigpu.workloads.scan import work as scan
+
+# What a worker does while it waits, fifty to a hundred times a second, in which a hundred of them
+# keep two cores busy.
+SELDOM = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
 
 
 async def run_worker(file: str, host: str, folder: str) -> None:
@@ -54,6 +63,7 @@ def slow_down(seconds: float) -> None:
 def main(file: str, count: int, host: str, folder: str, seconds: float) -> None:
     load(folder)
     slow_down(seconds)
+    dask.config.set(SELDOM)
     children = []
     for _ in range(count):
         if child := os.fork():
