@@ -110,6 +110,7 @@ def model_against(
     scale: Floats | None = None,
     threads: int = 1,
 ) -> Result:
+    """Do what `reference.model_against` does."""
     return model(counts, cov, options, scale, threads, checked_level(level, counts))
 
 
@@ -188,6 +189,7 @@ class Out(NamedTuple):
 
 
 def work_for(samples: int, classes: int, team: int) -> Work:
+    """Return arrays for a model of this size."""
     shapes = {
         "density": (samples, classes * BLOCK), "total": (team, (classes + 1) * BLOCK),
         "x": (samples * BLOCK,), "constant": (samples * BLOCK,), "sorted": (samples,),

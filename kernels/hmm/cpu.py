@@ -73,6 +73,7 @@ def evidence(
 def expect(
     counts: NDArray[Any], model: SampleModel, inside: Any = None, threads: int = 1
 ) -> ExpectedCounts:
+    """Return what `reference.expect` does."""
     counts, inside = usable(counts), rows_inside(inside, len(counts))
     given = (model.weights, model.references, model.sizes, model.spread)
     *arrays, spread = map(np.ascontiguousarray, given)
@@ -310,6 +311,7 @@ def walk_back(back, best, out):  # type: ignore[no-untyped-def]
 def log2_ratios(
     counts: NDArray[Any], expected: ExpectedCounts, samples: int, threads: int = 1
 ) -> Any:
+    """Return what `reference.log2_ratios` does."""
     counts, mean = usable(counts), np.ascontiguousarray(expected.mean)
     ratios = np.empty((len(mean), samples), np.float32)
     over_spans(lambda begin, stop: _set_ratios(counts, begin, stop, mean, ratios),

@@ -35,6 +35,7 @@ class RowBuffers(NamedTuple):
 
 
 def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps:
+    """Return what `multigpu.kernels.maps.compute_maps` does."""
     inputs, points = prepare(receptor, box, types), box.shape[2]
     least, electrostatics, solvations = np.empty((3, points))
     lows, highs = np.empty((2, points, len(types)))

@@ -27,6 +27,7 @@ def _module() -> Any:
 
 
 def compute_maps(receptor: Receptor, box: GridBox, types: Sequence[str]) -> Maps:
+    """Return what `multigpu.kernels.maps.compute_maps` does."""
     inputs = prepare(receptor, box, types)
     counts = (len(receptor), len(inputs.donors), len(types), *box.shape)
     stream = cupy.cuda.Stream(non_blocking=True)

@@ -86,6 +86,7 @@ def size_factors(
 
 
 def coverages(counts: NDArray[Any], threads: int = 1) -> Floats:
+    """Return what `reference.coverages` does."""
     counts = contiguous(checked(counts))
     spectra = spectra_of(counts, np.ones(len(counts), bool), range(counts.shape[1]), threads)
     means = []

@@ -139,6 +139,8 @@ def _thinned(bodies: Ligands, search: PoseSearch, ordered: Poses) -> Poses:
 
 
 class PoseSearcher:
+    """Searches the poses of ligands in one field."""
+
     def __init__(self, field: Field, search: PoseSearch) -> None:
         self.field, self.search = field, search
 

@@ -225,6 +225,8 @@ class _Found:
 
 
 class Poses(_Found):
+    """Poses that were found."""
+
     @classmethod
     def none(cls) -> "Poses":
         return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))

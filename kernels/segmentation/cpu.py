@@ -44,6 +44,7 @@ class WindowRules(NamedTuple):
 
 
 def segment(x: Floats, offsets: Rows, options: Segmentation, threads: int = 1) -> SegmentedTracks:
+    """Return what `reference.segment` does."""
     check(x, offsets)
     check_lengths(offsets, options)
 

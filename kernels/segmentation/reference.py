@@ -54,6 +54,7 @@ def described(
 
 
 def spans(x: Floats, options: Segmentation) -> list[Span]:
+    """Return where the segments of a track are."""
     if not len(x):
         return []
     found = breaks(maxima(statistic(x, options), options.reach), options.alpha)
@@ -184,6 +185,7 @@ def cbs(x: Floats, offsets: Rows, options: Circular) -> SegmentedTracks:
 
 
 def circles(x: Floats, options: Circular) -> list[Span]:
+    """Return where the segments of a track are."""
     random = np.random.default_rng(options.seed)
     x = x + random.normal(0, options.noise, len(x))
     found, waiting = {0, len(x)}, [(0, len(x))]
@@ -210,6 +212,7 @@ def arcs(x: Floats, width: int, limited: bool) -> Floats:
 
 
 def change(x: Floats, options: Circular, random: np.random.Generator) -> list[int]:
+    """Return where a segment is cut, if it is."""
     if len(x) < 2 * options.min_width or not np.ptp(x):
         return []
     real = arcs(x, options.min_width, limited=True)

@@ -18,6 +18,8 @@ AT_ONCE = 64  # placements that climb in step, each by itself
 
 
 class Refiner:
+    """Moves placements of bodies uphill in one field."""
+
     def __init__(self, field: Field) -> None:
         self.field = field
 

@@ -117,6 +117,7 @@ def extents(kinds: AtomKinds, sizes: list[Level]) -> tuple[Indices, Indices]:
 
 
 def bound_maps(field: Field, kinds: AtomKinds, sizes: list[Level]) -> BoundMaps:
+    """Return the maps of a ligand."""
     lows, shapes = extents(kinds, sizes)
     counts = shapes.prod(axis=2)
     begins = np.cumsum(counts).reshape(counts.shape) - counts

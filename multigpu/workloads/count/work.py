@@ -18,12 +18,16 @@ from multigpu.run.fitness import Expected, require
 
 @dataclass(frozen=True)
 class CountSpan:
+    """A piece of an alignment file."""
+
     file: int  # number of the file
     stretch: Stretch  # records of it
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountPart:
+    """Counts from one span."""
+
     file: int  # number of the file
     rows: NDArray[np.int64]  # int64[n]: regions that have reads in the span
     counts: NDArray[np.int64]  # int64[n]: reads in each of these regions

@@ -98,6 +98,7 @@ ROW_COLUMNS = [each.name for each in fields(PoseBatch) if each.name != "coordina
 
 
 def header(energies: bool) -> str:
+    """Return the first line of a table."""
     return "\t".join(REFINED if energies else SCORES) + "\n"
 
 

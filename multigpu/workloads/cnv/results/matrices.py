@@ -119,6 +119,7 @@ def write_rest(path: Path, pieces: Pieces) -> None:
 
 
 def joined(pieces: Sequence[tuple[int, Matrices]]) -> Matrices:
+    """Return the matrices of all chromosomes, joined."""
     ordered = [rows for _, rows in sorted(pieces, key=lambda piece: piece[0])]
     names_kept = ordered[0] if ordered else {}
     return {name: np.concatenate([rows[name] for rows in ordered]) for name in names_kept}

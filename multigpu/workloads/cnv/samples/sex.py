@@ -124,6 +124,7 @@ def _y_coverage(counts: NDArray[Any], base: Floats) -> tuple[Floats, bool]:
 
 
 def is_sex_chromosome(name: str) -> bool:
+    """Return whether a chromosome is X or Y."""
     return name in (*X_NAMES, *Y_NAMES)
 
 

@@ -116,10 +116,7 @@ class _Calls:
             found = self._model_averages(
                 cnmops_cpu, (unlike[0], unlike[1]), "cn_index", threads=self.stage.threads
             )
-            if len(self.places) == self.all_cases:
-                classes = found[which]
-            else:
-                classes[:, self.places] = found[which]
+            classes[:, self.places] = found[which]
         numbers = integer_copy_numbers(segments, classes, self.options)
         usual = self.chromosome.usual_copies_of(segments)
         called = replace(segments, copy_number=numbers, shown=self.shown[usual, numbers])

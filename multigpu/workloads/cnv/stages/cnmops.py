@@ -21,6 +21,8 @@ CBS_WIDEST = 5  # widest least width of a segment that circular binary segmentat
 
 @dataclass(frozen=True)
 class RunModel:
+    """The model of all regions."""
+
     options: CnvOptions
     backend: KernelBackend
     fetched: tuple[str, ...]  # names of the results that come back to the host
@@ -99,6 +101,7 @@ class RunModel:
 
 
 def model_options(options: CnvOptions) -> Model:
+    """Return the options of the mixture model."""
     return Model(
         fold_changes=options.fold_changes,
         main=options.main,

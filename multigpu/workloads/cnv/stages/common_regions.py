@@ -24,6 +24,7 @@ from multigpu.kernels.hmm.types import (
     ExpectedCounts,
     SampleModel,
 )
+from multigpu.kernels.normalization.density import quantile_of_sorted
 from multigpu.workloads.cnv.records import Copies, Floats, Mask, Rows
 from multigpu.workloads.cnv.samples.reference_samples import LEAST_SPREAD
 
@@ -315,17 +316,9 @@ def _are_batches(copies: Copies, others: Floats, noise: float) -> Mask:
 
 def _are_apart(depths: Floats, copies: Copies, level: float) -> bool:
     """Return whether there is room between the depths of samples with one copy more or less."""
-    parts = [depths[copies == number] for number in COPIES]
+    parts = [np.sort(depths[copies == number]) for number in COPIES]
     return all(
-        _quantile(upper, 0.1) - _quantile(lower, 0.9) >= ROOM * level / 2
+        quantile_of_sorted(upper, 0.1) - quantile_of_sorted(lower, 0.9) >= ROOM * level / 2
         for lower, upper in pairwise(parts)
         if min(len(lower), len(upper)) >= FEWEST
     )
-
-
-def _quantile(values: Floats, share: float) -> float:
-    """Return what `np.quantile` does, in a twentieth of the time for a few values."""
-    ordered, place = np.sort(values), share * (len(values) - 1)
-    first = int(place)
-    low, high = ordered[first], ordered[min(first + 1, len(values) - 1)]
-    return float(low + (high - low) * (place - first))
