@@ -2,7 +2,6 @@
 
 import errno
 import gzip
-import io
 import os
 import resource
 from collections.abc import Iterator
@@ -29,7 +28,9 @@ def write(folder: Path, name: str, cuts: int) -> list[bytes]:
         for at in range(cuts):
             pieces = ((n, content[at * len(content) // cuts : (at + 1) * len(content) // cuts])
                       for n, content in enumerate(CONTENTS))  # fmt: skip
-            files.write([(n, memoryview(piece)) for n, piece in pieces])
+            files.hold([(n, memoryview(piece)) for n, piece in pieces])
+            if at % 3 == 2:
+                files.write()
         files.finish()
         assert list(map(os.path.exists, paths)) == before
     assert sorted(path.name for path in folder.iterdir()) == ["sub0", "sub1"]
@@ -44,10 +45,9 @@ def test_files__do_not_depend_on_the_pieces(
     assert list(map(decompress, found)) == CONTENTS
     assert write(tmp_path, "f{}" + suffix, 37) == found  # those of before are replaced
     monkeypatch.setattr(many_outputs, "TASK_BYTES", many_outputs.BLOCK)  # several threads a piece
-    for held in (0, 4 * 100_000):
-        monkeypatch.setattr(many_outputs, "HELD_BYTES", held)
-        assert write(tmp_path, "f{}" + suffix, 2) == found
-        assert write(tmp_path, "f{}" + suffix, 37) == found
+    monkeypatch.setattr(many_outputs, "MOST_AT_ONCE", 2)
+    assert write(tmp_path, "f{}" + suffix, 2) == found
+    assert write(tmp_path, "f{}" + suffix, 37) == found
 
 
 @pytest.fixture
@@ -63,7 +63,8 @@ def test_more_files_than_may_be_open__are_written(tmp_path: Path, few_files: int
     paths = [str(tmp_path / f"{n}.fq") for n in range(few_files)]
     with atomic_outputs(str(tmp_path / "{n}.fq"), paths) as files:
         for text in (b"one", b"two"):
-            files.write([(n, memoryview(b"%s%d" % (text, n))) for n in range(few_files)])
+            files.hold([(n, memoryview(b"%s%d" % (text, n))) for n in range(few_files)])
+            files.write()
         files.finish()
     found = [Path(path).read_bytes() for path in paths]
     assert found == [b"one%dtwo%d" % (n, n) for n in range(few_files)]
@@ -71,17 +72,16 @@ def test_more_files_than_may_be_open__are_written(tmp_path: Path, few_files: int
 
 def write_one(name: str, paths: list[str]) -> None:
     with atomic_outputs(name, paths) as files:
-        files.write([(1, memoryview(b"text"))])
+        files.hold([(1, memoryview(b"text"))])
         files.finish()
 
 
 def test_disk_full__leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Full(io.FileIO):
-        def write(self, data: object, /) -> int:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     (tmp_path / "0").write_bytes(b"before")
-    monkeypatch.setattr(many_outputs, "FileIO", Full)
+    monkeypatch.setattr(os, "writev", full)
     paths = [str(tmp_path / name) for name in "01"]
     with pytest.raises(DiskFull, match=r"/1: cannot be written: the disk is full"):
         write_one(str(tmp_path / "{}"), paths)

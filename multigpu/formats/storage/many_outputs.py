@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from io import FileIO
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -24,8 +25,7 @@ BGZF_HEADER = struct.Struct("<4BI2B4H")
 GZIP_HEADER = 10  # bytes before deflated data
 FAST = 1  # level of libdeflate: the next one takes twice as long and gains 2 % on reads
 TASK_BYTES = 16 * BLOCK  # that one thread compresses; of more each helps
-HELD_BYTES = 64 << 20  # of all files, before they are compressed: files are opened less often
-BATCHES_AHEAD = 2  # calls of `write` whose content waits for a thread
+MOST_AT_ONCE = 1024  # pieces that the system takes in one call (IOV_MAX)
 
 Piece = tuple[int, memoryview]  # number of a file, and what is appended to it
 
@@ -70,83 +70,84 @@ def _publish(scratch: Path, paths: Sequence[str]) -> None:
 class ManyOutputs:
     """Files in a scratch folder, named by their numbers, that content is appended to.
 
-    Threads compress and write, each its share of the files, while the caller goes on. A file is
-    open while it is written to: there may be more than a process may have open.
+    Content is held until it is to be written. Then threads compress and write it, each its share of
+    the files, while the caller goes on: seldom and much at once, as each call of the system hands
+    the interpreter to another thread, and waits for it. A file is open while it is written to:
+    there may be more than a process may have open.
     """
 
     def __init__(self, scratch: Path, paths: Sequence[str], compressed: bool) -> None:
         self._scratch, self._paths, self._compressed = scratch, paths, compressed
         threads = len(os.sched_getaffinity(0))
-        # One thread each: so the pieces of a file keep their order.
-        self._writers = [ThreadPoolExecutor(1, "output") for _ in range(threads)]
+        self._writers = ThreadPoolExecutor(threads, "output")
         self._helpers = ThreadPoolExecutor(threads, "compress")  # for large pieces
-        self._batches: deque[list[Future[None]]] = deque()  # that are being written
-        self._held: list[list[bytes | memoryview]] = [[] for _ in paths]  # content of each file
-        self._least = min(TASK_BYTES, HELD_BYTES // max(1, len(paths)))  # bytes to compress
+        self._shares = [range(first, len(paths), threads) for first in range(threads)]
+        self._held: list[list[memoryview]] = [[] for _ in paths]  # content of each file
+        self._rests = [b""] * len(paths)  # of each file, less than a block, to be compressed
+        self._writing: list[Future[None]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for pool in (*self._writers, self._helpers):
+        for pool in (self._writers, self._helpers):
             pool.shutdown(cancel_futures=True)
 
-    def write(self, pieces: Iterable[Piece]) -> None:
-        """Append pieces to their files, each file once, by and by.
+    def hold(self, pieces: Iterable[Piece]) -> None:
+        """Append pieces to their files when these are written next: they may not change before."""
+        for number, piece in pieces:
+            self._held[number].append(piece)
 
-        Raises Failure for one that cannot be written, from a later call or from `finish`, too.
+    def write(self, final: bool = False) -> None:
+        """Write what is held, by and by, when all before is written.
+
+        Raises Failure for a file that cannot be written, from a later call, too.
         """
-        self._submit(pieces, final=False)
-        self._wait(BATCHES_AHEAD)
+        self._wait()
+        held, self._held = self._held, [[] for _ in self._paths]
+        self._writing = [
+            self._writers.submit(self._append, [(n, held[n]) for n in share], final)
+            for share in self._shares
+        ]
 
     def finish(self) -> None:
-        """Write what is held back, and wait; files without content are made, too."""
-        self._submit([(number, memoryview(b"")) for number in range(len(self._paths))], final=True)
-        self._wait(0)
+        """Write what is held, and wait; files without content are made, too."""
+        self.write(final=True)
+        self._wait()
 
-    def _submit(self, pieces: Iterable[Piece], final: bool) -> None:
-        """Give each thread the pieces of its files: few tasks, as each holds the interpreter."""
-        shares: dict[int, list[Piece]] = {}
-        for piece in pieces:
-            shares.setdefault(piece[0] % len(self._writers), []).append(piece)
-        self._batches.append(
-            [
-                self._writers[which].submit(self._append, share, final)
-                for which, share in shares.items()
-            ]
-        )
+    def _wait(self) -> None:
+        while self._writing:
+            self._writing.pop().result()
 
-    def _wait(self, batches: int) -> None:
-        """Wait until no more than so many batches are being written."""
-        while len(self._batches) > batches:
-            for task in self._batches.popleft():
-                task.result()
-
-    def _append(self, share: Sequence[Piece], final: bool) -> None:
-        for number, piece in share:
-            contents = self._blocks(number, piece, final) if self._compressed else [piece]
+    def _append(self, share: Iterable[tuple[int, list[memoryview]]], final: bool) -> None:
+        for number, pieces in share:
+            contents = self._blocks(number, pieces, final) if self._compressed else pieces
             if not (contents or final):
                 continue
             path = str(self._scratch / str(number))
             with failures_named(self._paths[number]), FileIO(path, "a") as file:
-                for content in contents:
-                    left = memoryview(content)
-                    while left:
-                        left = left[file.write(left) :]
+                _write(file.fileno(), deque(contents))
 
-    def _blocks(self, number: int, piece: memoryview, final: bool) -> Sequence[bytes | memoryview]:
-        """Return whole blocks of a file, compressed, once there are some; at the end all."""
-        held = self._held[number]
-        held.append(piece)
-        if not final and sum(map(len, held)) < self._least:
-            held[-1] = bytes(piece)
-            return []
-        content = memoryview(b"".join(held))
+    def _blocks(
+        self, number: int, pieces: Iterable[memoryview], final: bool
+    ) -> Sequence[bytes | memoryview]:
+        """Return whole blocks of a file, compressed; at the end all."""
+        content = memoryview(b"".join([self._rests[number], *pieces]))
         stop = len(content) if final else len(content) // BLOCK * BLOCK
-        self._held[number] = [bytes(content[stop:])]
+        self._rests[number] = bytes(content[stop:])
         parts = [content[at : min(stop, at + TASK_BYTES)] for at in range(0, stop, TASK_BYTES)]
         run = self._helpers.map if len(parts) > 1 else map
         return [*run(_compress, parts), *[BGZF_END] * final]
+
+
+def _write(file: int, contents: deque[bytes | memoryview]) -> None:
+    """Write all contents to a file, given by its descriptor."""
+    while contents:
+        done = os.writev(file, list(islice(contents, MOST_AT_ONCE)))
+        while contents and done >= len(contents[0]):
+            done -= len(contents.popleft())
+        if done:
+            contents[0] = memoryview(contents[0])[done:]
 
 
 def _compress(content: memoryview) -> bytes:

@@ -52,7 +52,7 @@ CIRCLE_BASES = 2
 CHUNK_BYTES_ALONE = 48 << 20
 # Pairs on CPUs, whose text is copied several times: the C library gives larger memory back to the
 # system each time, which then clears every page again.
-CHUNK_BYTES_OF_PAIRS = 16 << 20
+CHUNK_BYTES_OF_PAIRS = 24 << 20
 # Of a file that a worker opens: threads that decompress hold the interpreter once for each.
 SERIES_BLOCK = 32 << 20
 # On several GPUs of this process, whose threads wait for each other at each chunk.

@@ -118,16 +118,16 @@ def test_compressed_records__are_the_same_bytes_however_a_run_is_cut(
 
 def full_at(most: int) -> Callable[..., None]:
     """Return a function that writes as `ManyOutputs`, until the disk is full."""
-    write, calls = ManyOutputs.write, []
+    hold, calls = ManyOutputs.hold, []
 
-    def write_some(self: ManyOutputs, pieces: Iterable[Piece]) -> None:
+    def hold_some(self: ManyOutputs, pieces: Iterable[Piece]) -> None:
         calls.append(pieces)
         with failures_named("out"):
             if len(calls) > most:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(self, pieces)
+        hold(self, pieces)
 
-    return write_some
+    return hold_some
 
 
 @pytest.mark.parametrize("kind", ["plain", "gzip", "two gzips", "bgzf", "fasta"])
@@ -140,7 +140,7 @@ def test_resume__continues_with_records_that_are_read_again(
     samples = [store(f"reads{n}", compress(part)) for n, part in enumerate(parts)]
     options = (*samples, "--hits", "all", "--strand", "both", "--max-chunk-bytes", "60")
     with monkeypatch.context() as patch:
-        patch.setattr(ManyOutputs, "write", full_at(4))
+        patch.setattr(ManyOutputs, "hold", full_at(4))
         ended = split(*options)
     assert ended.status != 0
     assert "the disk is full" in ended.err
@@ -261,7 +261,7 @@ def test_pairs__go_together(
     assert files_in(tmp_path / "out") == paired_answer(rule)
     if size == "60":  # once more, interrupted
         with monkeypatch.context() as patch:
-            patch.setattr(ManyOutputs, "write", full_at(3))
+            patch.setattr(ManyOutputs, "hold", full_at(3))
             assert split(*options, **paths).status != 0
         assert split(*options, "--resume", **paths).status == 0
         assert files_in(tmp_path / "out") == paired_answer(rule)
@@ -294,7 +294,7 @@ def test_samples__of_a_sheet_have_files(
     names = {"matched": "{sample}{mate}", "unmatched": "unknown{mate}"}
     small = (*options, "--max-chunk-bytes", "60")
     with monkeypatch.context() as patch:
-        patch.setattr(ManyOutputs, "write", full_at(2))
+        patch.setattr(ManyOutputs, "hold", full_at(2))
         assert split(*small, **names).status != 0
     for cut in ((*small, "--resume"), options, small):
         assert split(*cut, **names).status == 0

@@ -42,6 +42,7 @@ Numbers = NDArray[np.int64]
 FIELDS = ("file", "sample", "signature", "mate")
 TIED, UNKNOWN = RESERVED = ("tied", "unknown")
 MOST_BYTES = 255  # of the name of a file
+HELD_BYTES = 128 << 20  # of records, before they are written
 
 
 def escape(name: bytes) -> str:
@@ -273,10 +274,18 @@ class RecordSink:
             written.append(files.enter_context(outputs))
             borders.append(borders[-1] + len(paths))
 
+        held = 0
+
         def write(records: ExtractedRecords, _: int) -> None:
+            nonlocal held
+            held += records.nbytes
             pieces = list(records.pieces())
             for output, (first, last) in zip(written, pairwise(borders), strict=True):
-                output.write([(n - first, text) for n, text in pieces if first <= n < last])
+                output.hold([(n - first, text) for n, text in pieces if first <= n < last])
+            if held >= HELD_BYTES:
+                held = 0
+                for output in written:
+                    output.write()
 
         yield write
         for output in written:
