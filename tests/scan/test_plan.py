@@ -44,7 +44,7 @@ def test_chunks_are_larger_where_each_costs_more(
 
 def test_chunks_of_pairs_are_smaller_on_cpus() -> None:
     here, pairs = Capacity(FREE, 4, 4, gpu=False, in_process=True), PairedSource(MUCH, MUCH)
-    assert plan(here, pairs).chunk_bytes == 16 << 20
+    assert plan(here, pairs).chunk_bytes == 24 << 20
     assert plan(replace(here, gpu=True), pairs).chunk_bytes == 48 << 20
 
 

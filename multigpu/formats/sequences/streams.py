@@ -52,11 +52,12 @@ def stream_blocks(
         return indexed_spans(source, blocks, indexes)
     if isinstance(source, PairedSource):
         share, ahead = max(1, min(size, LARGEST_BLOCK) // len(source.files)), buffers is None
+        wait = _read_ahead if ahead else iter
         files = [
-            block_spans(0, file, file.stream(share, ahead), phred_offset) for file in source.files
+            wait(block_spans(0, file, file.stream(share, ahead), phred_offset))
+            for file in source.files
         ]
-        pairs = paired_spans(number, source, files)
-        return _read_ahead(pairs) if ahead else pairs
+        return wait(paired_spans(number, source, files))
     if isinstance(source, RecordSource):
         return source.spans(number, size, phred_offset)
     content = source.blocks_in(buffers.take, size, helpers=0) if buffers else source.stream(size)
@@ -73,9 +74,9 @@ def range_blocks(stream: Stream, size: int, allocate: Callable[[int], Block]) ->
 
 
 def _read_ahead(spans: Iterator[BlockSpan]) -> Iterator[BlockSpan]:
-    """Yield spans that a thread parses and joins before they are taken, as the client has to write.
+    """Yield spans that a thread parses or joins before they are taken, as the client has to write.
 
-    Two decompressed files are as much as one thread can do both for.
+    Two decompressed files are more than one thread can do both for.
     """
     with contextlib.closing(ReadAhead(spans, PAIRS_AHEAD)) as ready:
         yield from ready
