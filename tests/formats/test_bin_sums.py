@@ -35,13 +35,14 @@ def matrices(draw: st.DrawFn) -> list[tuple[str, int, int, int]]:
     return rows
 
 
-@given(matrices(), st.integers(1, 400), st.sampled_from([0, 7, 100]))
+@given(matrices(), st.integers(1, 400), st.sampled_from([0, 7, 100]), st.sampled_from(["", "\r"]))
 def test_read_bin_sums__are_those_of_all_lines_on_the_grid(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[Any], block: int, origin: int
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Any], block: int, origin: int, mark: str
 ) -> None:
     path = tmp_path_factory.mktemp("bins") / "m.txt"
     lines = [f"{c}\t{origin + 9 * k}\t{origin + 9 * k + 9}\t{a}\t{b}" for c, k, a, b in rows]
-    path.write_text(HEADER + "\n".join(lines))  # the last line has no end
+    text = HEADER + "\n".join(lines)  # the last line has no end
+    path.write_bytes(text.replace("\n", mark + "\n").encode())
     expected: dict[tuple[str, int, int], list[int]] = {}
     for size in (2, 5):
         for name, k, *reads in rows:

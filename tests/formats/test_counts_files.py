@@ -110,6 +110,7 @@ WRONG = [  # text of a file, what is said of it
     ("#Chr\tStart\tEnd\ta\ta\nc\t0\t9\t1\t1\n", "column 5: the sample 'a' is listed twice"),
     ("#Chr\tStart\tEnd\ta\nc\t0\t9\t-0.5\n", "row 1, column a: -0.5 is no count"),
     ("c\t0\t9\t1.50\nc\t9\t8\t1.50\n", "row 2: 9 to 8 is no region"),
+    ("\xff\xfec\0h\0r\0o\0m\0", "is text in UTF-16: convert it with `iconv"),
     ("\x89HDF\r\n\x1a\n", "cannot be read as HDF5"),
 ]
 

@@ -6,7 +6,7 @@ Lines of a chromosome lie on a grid that begins with the first of them. All numb
 from typing import Any
 
 from multigpu.kernels.compiled.jit import jit_no_alloc
-from multigpu.kernels.compiled.text.lines import NEWLINE, TAB
+from multigpu.kernels.compiled.text.lines import NEWLINE, RETURN, TAB
 
 ZERO, TEN, DIGITS = ord("0"), 10, 18
 
@@ -17,7 +17,7 @@ def sum_lines(
 ) -> Any:
     """Add the counts of lines of one chromosome to bins of several sizes.
 
-    raw      uint8[n]  lines, each with its end
+    raw      uint8[n]  lines, each with its end, the last one too
     grid     start of the chromosome's first line, bases of a line (the last may be shorter), and
              the largest count
     least    lowest start of the first line
@@ -77,4 +77,6 @@ def _read_whole(raw: Any, at: Any, after: Any) -> Any:
             break
         value = value * TEN + digit
         at += 1
-    return value if raw[at] == after and 0 < at - begin <= DIGITS else -1, at
+    digits = at - begin
+    at += after == NEWLINE and raw[at] == RETURN
+    return value if raw[at] == after and 0 < digits <= DIGITS else -1, at

@@ -229,7 +229,7 @@ def _mapped(rows: NDArray[np.int32]) -> NDArray[np.int32]:
 def _line_error(
     path: str, stretch: _LineStretch, row: int, line: bytes, columns: int
 ) -> InputError:
-    fields, where = line.split(b"\t"), f"row {row}"
+    fields, where = line.rstrip(b"\r").split(b"\t"), f"row {row}"
     if len(fields) != columns:
         return InputError(path, f"{len(fields)} columns instead of {columns}", where)
     if fields[0] != stretch.name.encode():

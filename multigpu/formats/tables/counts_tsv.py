@@ -12,6 +12,7 @@ import numpy as np
 from multigpu.errors import InputError, UsageError, option, quoted
 from multigpu.formats.alignments.regions import Regions, gene_name
 from multigpu.formats.storage.compressed import compressed_output
+from multigpu.formats.storage.sources import refuse_utf_16
 from multigpu.formats.tables.counts import (
     COLUMNS,
     ROWS,
@@ -50,7 +51,9 @@ OTHERS = ["depth", "gene", "log2"]  # columns of CNVkit
 
 def read_header(path: str, file: BufferedReader) -> tuple[str, ...]:
     """Return the samples of a table. Raises InputError for a file that is none."""
-    header = file.readline().decode("utf-8-sig", "replace")
+    line = file.readline()
+    refuse_utf_16(path, line)
+    header = line.decode("utf-8-sig", "replace")
     titles = header.lstrip("#").rstrip("\r\n").split("\t")
     if titles[:3] == CNVKIT_PLACE and {"log2", "depth"} & {*titles}:
         raise InputError(path, NO_COVERAGE)

@@ -38,9 +38,9 @@ class ScanRequest(ScanOptions, Resumable, Request, group="Input"):
 
     @property
     def run(self) -> RunOptions:
-        """Place and manner of the run; barcodes are compared on CPUs."""
+        """Place and manner of the run; barcodes are compared on CPUs, whatever GPUs are given."""
         run = super().run
-        return run.changed(gpus="none") if self.sample_sheet and run.gpus == "auto" else run
+        return run.changed(gpus="none") if self.sample_sheet else run
 
     @property
     def options(self) -> ScanOptions:
