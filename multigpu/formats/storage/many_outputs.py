@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from io import FileIO
 from itertools import islice
 from pathlib import Path
 from typing import Self
@@ -25,6 +24,7 @@ BGZF_HEADER = struct.Struct("<4BI2B4H")
 GZIP_HEADER = 10  # bytes before deflated data
 FAST = 1  # level of libdeflate: the next one takes twice as long and gains 2 % on reads
 TASK_BYTES = 16 * BLOCK  # that one thread compresses; of more each helps
+APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 MOST_AT_ONCE = 1024  # pieces that the system takes in one call (IOV_MAX)
 
 Piece = tuple[int, memoryview]  # number of a file, and what is appended to it
@@ -124,9 +124,12 @@ class ManyOutputs:
             contents = self._blocks(number, pieces, final) if self._compressed else pieces
             if not (contents or final):
                 continue
-            path = str(self._scratch / str(number))
-            with failures_named(self._paths[number]), FileIO(path, "a") as file:
-                _write(file.fileno(), deque(contents))
+            with failures_named(self._paths[number]):
+                file = os.open(f"{self._scratch}/{number}", APPEND, 0o666)  # less what `umask` says
+                try:
+                    _write(file, deque(contents))
+                finally:
+                    os.close(file)
 
     def _blocks(
         self, number: int, pieces: Iterable[memoryview], final: bool
