@@ -134,7 +134,7 @@ class CnvJob(PlannedCnvJob):
         super().__init__(cohort, options, run, lanes, **settings)
         self.values: NDArray[Any] = counts.values
         if controls is not None:
-            self.values = _joined(counts.values, controls.values)
+            self.values = _joined(counts.values, controls.values, is_shared=not self.in_process)
         self.count_bytes = self.values.itemsize
         self.stats: CnvStats = CnvStats()
         self.inputs = inputs
@@ -347,10 +347,10 @@ def _sums(values: NDArray[Any], spans: Sequence[CnvSpan]) -> Floats:
         return np.array([*pool.map(of, spans)]).reshape(-1, values.shape[1])
 
 
-def _joined(*tables: NDArray[Any]) -> NDArray[Any]:
-    """Return the columns of tables side by side, where worker processes find them, too."""
+def _joined(*tables: NDArray[Any], is_shared: bool) -> NDArray[Any]:
+    """Return the columns of tables side by side; is_shared: where worker processes find them."""
     columns = sum(table.shape[1] for table in tables)
-    values = shareable.empty((len(tables[0]), columns), np.result_type(*tables))
+    values = shareable.empty((len(tables[0]), columns), np.result_type(*tables), is_shared)
 
     def copy(begin: int, stop: int) -> None:
         np.concatenate([table[begin:stop] for table in tables], axis=1, out=values[begin:stop])
