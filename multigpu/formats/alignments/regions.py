@@ -98,7 +98,7 @@ class Regions:
         """Return the first row that differs (genes may), or that one lacks; None without."""
         rows = min(len(self), len(other))
         numbers = {name: number for number, name in enumerate(self.names)}
-        number = np.array([numbers.get(name, -1) for name in other.names], np.int64)
+        number = np.array([numbers.get(name, -1) for name in other.names], np.int32)
         differ = self.chrom[:rows] != number[other.chrom[:rows]]
         differ |= self.start[:rows] != other.start[:rows]
         differ |= self.end[:rows] != other.end[:rows]

@@ -24,7 +24,7 @@ from multigpu.errors import InputError, first_line, printable_name
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.stored_streams import is_remote
 from multigpu.formats.tables.counts import Counts, Empty, Values
-from multigpu.kernels.compiled.parallel import over_spans
+from multigpu.kernels.compiled.parallel import cores, over_spans
 
 KIND, VERSION = "multigpu cohort", 1
 NO_COHORT = "is no cohort: `multigpu cohort build` makes one"
@@ -135,21 +135,20 @@ class CountsStore:
         """Return the counts of these samples; None: of all. empty: makes large arrays."""
         numbers = range(len(self.samples)) if chosen is None else chosen
         values: Values = empty((len(self.regions), len(numbers)), self.dtype)
-        threads = len(os.sched_getaffinity(0))
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(cores()) as pool:
             for first in range(0, len(numbers), READ_TOGETHER):
                 some = numbers[first : first + READ_TOGETHER]
                 rows = np.empty((len(some), len(values)), self.dtype)
                 list(pool.map(self.read, repeat("counts"), some, rows))
-                _transpose(rows, values[:, first : first + READ_TOGETHER], threads)
+                _transpose(rows, values[:, first : first + READ_TOGETHER])
         return Counts(self.regions, tuple(self.samples[number] for number in numbers), values)
 
 
-def _transpose(rows: Values, columns: Values, threads: int) -> None:
+def _transpose(rows: Values, columns: Values) -> None:
     def copy(begin: int, stop: int) -> None:
         columns[begin:stop] = rows[:, begin:stop].T
 
-    over_spans(copy, len(columns), threads, LEAST_COPIED)
+    over_spans(copy, len(columns), cores(), LEAST_COPIED)
 
 
 def columns_of(counts: Counts) -> Iterator[Values]:

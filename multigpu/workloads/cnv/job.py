@@ -18,7 +18,7 @@ from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.tables.counts import Counts
-from multigpu.kernels.compiled.parallel import over_spans
+from multigpu.kernels.compiled.parallel import cores, over_spans
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected
@@ -43,7 +43,6 @@ from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples, s
 from multigpu.workloads.cnv.stages.chromosome import Columns
 from multigpu.workloads.cnv.stages.counts_source import CountsSource, copy_to_file, share_memory
 from multigpu.workloads.cnv.stages.normalize import (
-    cores,
     coverages_of_genome,
     size_factors_of_genome,
 )

@@ -14,6 +14,7 @@ from multigpu.formats.alignments.files import RG, renamed_as
 from multigpu.formats.storage.sources import read_beginning
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_zarr import CountsStore
+from multigpu.kernels.compiled.parallel import cores
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.run.options import GpuLanes
 from multigpu.workloads.cnv.job import CnvJob, PlannedCnvJob
@@ -44,7 +45,6 @@ from multigpu.workloads.cnv.samples.inputs import check_counting, counting_of_co
 from multigpu.workloads.cnv.samples.noise import preset_notes
 from multigpu.workloads.cnv.samples.reference_samples import nearest_controls
 from multigpu.workloads.cnv.samples.sex import cohort_coverage
-from multigpu.workloads.cnv.stages.normalize import cores
 from multigpu.workloads.count.job import CountJob
 
 TARGETED = ("panel", "exome")  # presets for reads of targets

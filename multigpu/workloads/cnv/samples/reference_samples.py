@@ -6,7 +6,6 @@ that vary most as a sample does tell what it would have with the usual copies, a
 2014, 42:e97).
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_zarr import CountsStore
-from multigpu.kernels.compiled.parallel import over_spans
+from multigpu.kernels.compiled.parallel import cores, over_spans
 from multigpu.kernels.hmm import cpu as hmm
 from multigpu.kernels.hmm.types import (
     LEAST_DISPERSION,
@@ -106,7 +105,7 @@ class ReferenceSamples:
         every = replace(self, cases=columns)  # controls have noise, too
         all_two = np.full(columns, 2, np.int8)
         model = every.model(np.arange(columns), all_two)
-        expected = hmm.expect(counts, model)
+        expected = hmm.expect(counts, model, threads=cores())
         mean = expected.mean.astype(np.float64)
         usual = (mean > USUAL_READS).any(axis=1)
         if not usual.any():
@@ -185,11 +184,14 @@ def sampled_rows(spans: Sequence[CnvSpan]) -> Rows:
     These are all chromosomes where none has two copies in everybody.
     """
     autosomes = [span for span in spans if span.copies is None] or spans
-    rows = np.concatenate([np.arange(span.first, span.stop) for span in autosomes])
-    width = min(max(1, len(rows) // MOST_BLOCKS), BLOCK_ROWS)
-    blocks = len(rows) // width
+    first, stop = np.array([(span.first, span.stop) for span in autosomes]).T
+    begin = np.append(0, np.cumsum(stop - first))  # of each among the rows of all
+    width = min(max(1, begin[-1] // MOST_BLOCKS), BLOCK_ROWS)
+    blocks = begin[-1] // width
     chosen = np.linspace(0, blocks - 1, min(blocks, MOST_BLOCKS)).astype(np.int64)
-    return np.asarray(rows[: blocks * width].reshape(blocks, width)[chosen])
+    rows = chosen[:, None] * width + np.arange(width)
+    span = np.searchsorted(begin, rows, "right") - 1
+    return np.asarray(first[span] - begin[span] + rows)
 
 
 def _count(wanted: int, among: int) -> int:
@@ -229,7 +231,7 @@ def _medians(rows: Floats) -> Floats:
     def work(begin: int, stop: int) -> None:
         np.median(np.ascontiguousarray(rows[begin:stop]), axis=1, out=found[begin:stop])
 
-    over_spans(work, len(rows), len(os.sched_getaffinity(0)), max(1, LEAST_VALUES // rows.shape[1]))
+    over_spans(work, len(rows), cores(), max(1, LEAST_VALUES // rows.shape[1]))
     return found
 
 
