@@ -20,9 +20,9 @@ class _Memory(mmap.mmap):
 
 
 def empty(shape: tuple[int, ...], dtype: Any, is_shared: bool = True) -> NDArray[Any]:
-    """Return an array as `np.empty` does, in memory that has a path. Raises MemoryError.
+    """Return an array as `np.empty` does; is_shared: in memory that has a path. Raises MemoryError.
 
-    is_shared  False: without a path, in large pages, which the system gives and takes back sooner
+    Without a path it has large pages, which the system gives and takes back sooner.
     """
     kind = np.dtype(dtype)
     size = max(1, prod(shape) * kind.itemsize)

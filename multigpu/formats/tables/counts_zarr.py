@@ -77,7 +77,7 @@ class CountsStore:
                 raise InputError(path, f"was made by another version, {facts['program']}")
             self._arrays: Mapping[str, Any] = about["consolidated_metadata"]["metadata"]
             for name in self._arrays:
-                rows = self._shape(name)[0] if name == "counts" else 1
+                rows = self._arrays[name]["shape"][0] if name == "counts" else 1
                 if not all(self._file(name, row).exists() for row in range(rows)):
                     raise InputError(path, f"is damaged: a part of `{name}` is missing")
             self.counting: Mapping[str, Any] = facts["counting"]
@@ -85,12 +85,9 @@ class CountsStore:
             self.samples: tuple[str, ...] = tuple(self.read("sample").tolist())
             self.dtype = np.dtype(self._arrays["counts"]["data_type"])  # int32 or float64
 
-    def _shape(self, name: str) -> tuple[int, ...]:
-        return tuple(self._arrays[name]["shape"])
-
     def _file(self, name: str, row: int = 0) -> Path:
         """Return the file with a row of `counts`, or with all of another array."""
-        return Path(self.path, name, "c", str(row), *["0"] * (len(self._shape(name)) - 1))
+        return Path(self.path, name, "c", str(row), *["0"] * (len(DIMENSIONS[name]) - 1))
 
     @cached_property
     def regions(self) -> Regions:
@@ -112,18 +109,17 @@ class CountsStore:
 
     def read(self, name: str, row: int = 0, into: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return an array of the store, of `counts` a row; see `DIMENSIONS`. into: room for it."""
-        from numcodecs import Blosc
+        from numcodecs import Blosc, VLenUTF8
         from numcodecs.checksum32 import CRC32C
-        from numcodecs.vlen import VLenUTF8
 
         with _as_store(self.path):
             stored = CRC32C(location="end").decode(self._file(name, row).read_bytes())
-            shape, kind = self._shape(name), self._arrays[name]["data_type"]
+            shape, kind = (self._arrays[name][fact] for fact in ("shape", "data_type"))
             if kind == "string":
                 found: NDArray[Any] = VLenUTF8().decode(Blosc().decode(stored))
             else:
-                shape = shape[1:] if name == "counts" else shape
-                found = np.empty(shape, kind) if into is None else into
+                row_shape = shape[1:] if name == "counts" else shape
+                found = np.empty(row_shape, kind) if into is None else into
                 if stored[4:8].view("<u4") != found.nbytes:  # as Blosc says
                     raise ValueError(f"`{name}` has another size")
                 Blosc().decode(stored, found)
@@ -135,20 +131,17 @@ class CountsStore:
         """Return the counts of these samples; None: of all. empty: makes large arrays."""
         numbers = range(len(self.samples)) if chosen is None else chosen
         values: Values = empty((len(self.regions), len(numbers)), self.dtype)
+
+        def place(begin: int, stop: int) -> None:
+            values[begin:stop, first : first + len(some)] = rows[:, begin:stop].T
+
         with ThreadPoolExecutor(cores()) as pool:
             for first in range(0, len(numbers), READ_TOGETHER):
                 some = numbers[first : first + READ_TOGETHER]
                 rows = np.empty((len(some), len(values)), self.dtype)
                 list(pool.map(self.read, repeat("counts"), some, rows))
-                _transpose(rows, values[:, first : first + READ_TOGETHER])
+                over_spans(place, len(values), cores(), LEAST_COPIED)
         return Counts(self.regions, tuple(self.samples[number] for number in numbers), values)
-
-
-def _transpose(rows: Values, columns: Values) -> None:
-    def copy(begin: int, stop: int) -> None:
-        columns[begin:stop] = rows[:, begin:stop].T
-
-    over_spans(copy, len(columns), cores(), LEAST_COPIED)
 
 
 def columns_of(counts: Counts) -> Iterator[Values]:

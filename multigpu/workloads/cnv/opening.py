@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from multigpu.cluster.deploy.start import PendingWorkers
 from multigpu.cluster.devices import memory
 from multigpu.errors import UsageError, option
 from multigpu.formats.alignments.files import RG, renamed_as
@@ -175,9 +176,8 @@ def open_job(
     if isinstance(controls, CountJob):
         controls = count(controls)
     elif isinstance(controls, CountsStore):
-        # These take long, and the threads that read controls seldom hold the interpreter.
-        on_gpu = bool((coming := settings.get("coming")) and coming.devices)
-        threading.Thread(target=_load_late, args=(on_gpu,), daemon=True).start()
+        # It takes long, and the threads that read controls seldom hold the interpreter.
+        threading.Thread(target=_load, args=(settings.get("coming"),), daemon=True).start()
         wanted = options.reference_samples
         controls, cohort = nearest_controls(cases, controls, cohort, wanted)
     if controls is not None and request.rename == "auto":
@@ -218,11 +218,11 @@ def open_job(
     return job
 
 
-def _load_late(on_gpu: bool) -> None:
+def _load(workers: PendingWorkers | None) -> None:
     """Import what the first kernels need. What fails here fails again where they are called."""
     with suppress(Exception):
         normalization.CohortCounts(np.zeros((1, 1), np.int32), 1).totals()
-    if on_gpu:
+    if workers and workers.devices:
         memory.cupy_problem()  # imports it
 
 

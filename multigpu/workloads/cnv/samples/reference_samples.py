@@ -184,14 +184,11 @@ def sampled_rows(spans: Sequence[CnvSpan]) -> Rows:
     These are all chromosomes where none has two copies in everybody.
     """
     autosomes = [span for span in spans if span.copies is None] or spans
-    first, stop = np.array([(span.first, span.stop) for span in autosomes]).T
-    begin = np.append(0, np.cumsum(stop - first))  # of each among the rows of all
-    width = min(max(1, begin[-1] // MOST_BLOCKS), BLOCK_ROWS)
-    blocks = begin[-1] // width
+    rows = np.concatenate([np.arange(span.first, span.stop) for span in autosomes])
+    width = min(max(1, len(rows) // MOST_BLOCKS), BLOCK_ROWS)
+    blocks = len(rows) // width
     chosen = np.linspace(0, blocks - 1, min(blocks, MOST_BLOCKS)).astype(np.int64)
-    rows = chosen[:, None] * width + np.arange(width)
-    span = np.searchsorted(begin, rows, "right") - 1
-    return np.asarray(first[span] - begin[span] + rows)
+    return np.asarray(rows[: blocks * width].reshape(blocks, width)[chosen])
 
 
 def _count(wanted: int, among: int) -> int:

@@ -312,10 +312,7 @@ def _are_batches(copies: Copies, others: Floats, noise: float) -> Mask:
 
 
 def _are_apart(depths: Floats, copies: Copies, level: Floats) -> Mask:
-    """Return whether there is room between the depths of samples with one copy more or less.
-
-    depths, copies  [blocks, samples]; level float64[blocks]
-    """
+    """Return bool[blocks]: whether there is room between samples with one copy more or less."""
     ordered = np.take_along_axis(depths, np.lexsort((depths, copies)), axis=1)
     number = (copies[:, :, None] == COPIES).sum(axis=1)
     first, last = np.cumsum(number, axis=1) - number, number - 1  # -1 for none, which is not used
@@ -324,10 +321,8 @@ def _are_apart(depths: Floats, copies: Copies, level: Floats) -> Mask:
         """Return float64[blocks, copies]: of the depths of the samples with each, of R's type 7."""
         place = share * np.maximum(last, 0)
         low = np.floor(place).astype(np.int64)
-        here, there = (
-            np.take_along_axis(ordered, first + np.minimum(each, last), axis=1)
-            for each in (low, low + 1)
-        )
+        at = (first + np.minimum(each, last) for each in (low, low + 1))
+        here, there = (np.take_along_axis(ordered, each, axis=1) for each in at)
         return np.asarray(here + (place - low) * (there - here))
 
     room = quantiles(0.1)[:, 1:] - quantiles(0.9)[:, :-1] >= ROOM * level[:, None] / 2
