@@ -1,7 +1,13 @@
 """A kernel over spans of its rows, in several threads."""
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+
+
+def cores() -> int:
+    """Return the number of CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def over_spans(work: Callable[[int, int], object], rows: int, threads: int, least: int) -> None:

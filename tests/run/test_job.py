@@ -157,7 +157,7 @@ def test_journal__that_stays_is_said_to_stay(scan: Scan, caplog: pytest.LogCaptu
 
 @pytest.mark.parametrize(
     ("gpus", "scan", "docking", "copy_numbers"),
-    [(1, 8, 4, 3), (2, 6, 4, 5), (3, 4, 4, 5), (8, 3, 4, 5)],
+    [(1, 8, 4, 6), (2, 6, 4, 5), (3, 4, 4, 5), (8, 3, 4, 5)],
 )
 def test_lanes__go_by_number_of_gpus(gpus: int, scan: int, docking: int, copy_numbers: int) -> None:
     lanes = (SCAN_LANES, docking_lanes(DockOptions(), False, 0), COPY_NUMBER_LANES)

@@ -98,7 +98,7 @@ class Regions:
         """Return the first row that differs (genes may), or that one lacks; None without."""
         rows = min(len(self), len(other))
         numbers = {name: number for number, name in enumerate(self.names)}
-        number = np.array([numbers.get(name, -1) for name in other.names], np.int64)
+        number = np.array([numbers.get(name, -1) for name in other.names], np.int32)
         differ = self.chrom[:rows] != number[other.chrom[:rows]]
         differ |= self.start[:rows] != other.start[:rows]
         differ |= self.end[:rows] != other.end[:rows]
@@ -118,6 +118,8 @@ class Regions:
         twice = overlapping = 0
         for block in self.blocks:
             start, end = self.start[block], self.end[block]
+            if (start[1:] >= end[:-1]).all():  # most tables
+                continue
             same = (start[1:] == start[:-1]) & (end[1:] == end[:-1])
             reached = np.maximum.accumulate(end)
             twice += int(same.sum())
@@ -134,12 +136,15 @@ class Regions:
 
     def _may_count_from_1(self) -> bool:
         """Whether starts would be multiples of the width, or touch ends, if they were one less."""
+        blocks = [(self.start[rows], self.end[rows]) for rows in self.blocks]
         width = int(self.end[0] - self.start[0]) if len(self) > 1 else 0
-        if width >= NARROWEST and any((self.start % w == 1).all() for w in (width, width + 1)):
-            return True
-        gaps = [self.start[rows][1:] - self.end[rows][:-1] for rows in self.blocks]
-        touching, apart = (sum(int((gap == n).sum()) for gap in gaps) for n in (0, 1))
-        return not touching and apart > max(1, len(self) // 2)
+        for w in (width, width + 1) if width >= NARROWEST else ():
+            if all((start % w == 1).all() for start, _ in blocks):
+                return True
+        if any((start[1:] == end[:-1]).any() for start, end in blocks):
+            return False
+        apart = sum(int((start[1:] - end[:-1] == 1).sum()) for start, end in blocks)
+        return apart > max(1, len(self) // 2)
 
 
 def _many(count: int, what: str) -> str:

@@ -19,13 +19,18 @@ class _Memory(mmap.mmap):
     descriptor: int
 
 
-def empty(shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return an array as `np.empty` does, in memory that has a path. Raises MemoryError."""
+def empty(shape: tuple[int, ...], dtype: Any, is_shared: bool = True) -> NDArray[Any]:
+    """Return an array as `np.empty` does; is_shared: in memory that has a path. Raises MemoryError.
+
+    Without a path it has large pages, which the system gives and takes back sooner.
+    """
     kind = np.dtype(dtype)
     size = max(1, prod(shape) * kind.itemsize)
     # The system would give more than it has.
     if size > free_bytes(None):
         raise MemoryError(f"not enough memory: {size:,} bytes needed")
+    if not is_shared:
+        return np.empty(shape, kind)
     descriptor = -1
     try:
         descriptor = os.memfd_create("multigpu")

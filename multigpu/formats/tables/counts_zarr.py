@@ -1,8 +1,11 @@
 """Cohorts that are kept: counts as a Zarr store with a chunk for every sample.
 
 A store is never changed: another one takes its place, whose chunks of the same samples are links.
+Zarr writes it, so that others can open it. Here it is read without: Zarr takes a while to import,
+and all arrays pass through one of its threads.
 """
 
+import json
 import os
 import shutil
 import warnings
@@ -10,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +24,14 @@ from multigpu.errors import InputError, first_line, printable_name
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage.stored_streams import is_remote
 from multigpu.formats.tables.counts import Counts, Empty, Values
+from multigpu.kernels.compiled.parallel import cores, over_spans
 
 KIND, VERSION = "multigpu cohort", 1
 NO_COHORT = "is no cohort: `multigpu cohort build` makes one"
 ENTRY = "zarr.json"  # by which a folder is known as a store
 CHUNK = "counts/c/{}/0"  # the file with the counts of a sample
-# Samples that a thread reads before it turns them into columns: at most, at least.
-TOGETHER, LEAST_TOGETHER = 16, 4
+TOGETHER, READ_TOGETHER = 16, 48  # columns that become rows at a time, and rows columns
+LEAST_COPIED = 1 << 14  # regions, for a thread that makes these
 DIMENSIONS = {
     "sample": ("sample",),
     "chromosome": ("chromosome",),
@@ -60,32 +65,36 @@ class CountsStore:
 
     def __init__(self, path: str) -> None:
         """Open a store. Raises InputError for what is none, and for one of a later version."""
-        import zarr
-
         if not is_store(path):
             raise InputError(path, NO_COHORT)
         self.path, self._state = path, _state(path)
         with _as_store(path):
-            self._group = zarr.open_group(path, mode="r")
-            facts = self._group.attrs.asdict()
+            about = json.loads(Path(path, ENTRY).read_bytes())
+            facts = about.get("attributes", {})
             if facts.get("kind") != KIND:
                 raise InputError(path, NO_COHORT)
             if facts["version"] != VERSION:
                 raise InputError(path, f"was made by another version, {facts['program']}")
-            for name, array in self._group.arrays():
-                if array.nchunks_initialized < array.nchunks:  # Zarr would take these for zeros
+            self._arrays: Mapping[str, Any] = about["consolidated_metadata"]["metadata"]
+            for name in self._arrays:
+                rows = self._arrays[name]["shape"][0] if name == "counts" else 1
+                if not all(self._file(name, row).exists() for row in range(rows)):
                     raise InputError(path, f"is damaged: a part of `{name}` is missing")
             self.counting: Mapping[str, Any] = facts["counting"]
             self.references: Mapping[str, int] = facts.get("references", {})
-            self.samples: tuple[str, ...] = tuple(self._group["sample"][:].tolist())
-            self.dtype: np.dtype[Any] = self._group["counts"].dtype  # int32 or float64
+            self.samples: tuple[str, ...] = tuple(self.read("sample").tolist())
+            self.dtype = np.dtype(self._arrays["counts"]["data_type"])  # int32 or float64
+
+    def _file(self, name: str, row: int = 0) -> Path:
+        """Return the file with a row of `counts`, or with all of another array."""
+        return Path(self.path, name, "c", str(row), *["0"] * (len(DIMENSIONS[name]) - 1))
 
     @cached_property
     def regions(self) -> Regions:
         """The regions in which all samples are counted."""
         names, chrom, start, end = map(self.read, ("chromosome", "chrom", "start", "end"))
-        genes = tuple(self.read("gene").tolist()) if "gene" in self._group else ()
-        gc = self.read("gc") if "gc" in self._group else None
+        genes = tuple(self.read("gene").tolist()) if "gene" in self._arrays else ()
+        gc = self.read("gc") if "gc" in self._arrays else None
         with _as_store(self.path):
             return Regions(tuple(names.tolist()), chrom, start, end, genes, gc)
 
@@ -98,10 +107,22 @@ class CountsStore:
                 )
                 raise InputError(path, f"{problem}: is it of another genome?")
 
-    def read(self, name: str, row: int | None = None) -> NDArray[Any]:
-        """Return an array of the store, or a row of it; see `DIMENSIONS`."""
+    def read(self, name: str, row: int = 0, into: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return an array of the store, of `counts` a row; see `DIMENSIONS`. into: room for it."""
+        from numcodecs import Blosc, VLenUTF8
+        from numcodecs.checksum32 import CRC32C
+
         with _as_store(self.path):
-            found: NDArray[Any] = self._group[name][slice(None) if row is None else row]
+            stored = CRC32C(location="end").decode(self._file(name, row).read_bytes())
+            shape, kind = (self._arrays[name][fact] for fact in ("shape", "data_type"))
+            if kind == "string":
+                found: NDArray[Any] = VLenUTF8().decode(Blosc().decode(stored))
+            else:
+                row_shape = shape[1:] if name == "counts" else shape
+                found = np.empty(row_shape, kind) if into is None else into
+                if stored[4:8].view("<u4") != found.nbytes:  # as Blosc says
+                    raise ValueError(f"`{name}` has another size")
+                Blosc().decode(stored, found)
             if _state(self.path) != self._state:
                 raise InputError(self.path, "was changed while it was read: run again")
             return found
@@ -111,15 +132,15 @@ class CountsStore:
         numbers = range(len(self.samples)) if chosen is None else chosen
         values: Values = empty((len(self.regions), len(numbers)), self.dtype)
 
-        threads = len(os.sched_getaffinity(0))
-        together = max(LEAST_TOGETHER, min(TOGETHER, len(numbers) // threads))
+        def place(begin: int, stop: int) -> None:
+            values[begin:stop, first : first + len(some)] = rows[:, begin:stop].T
 
-        def place(first: int) -> None:
-            here = slice(first, first + together)
-            values[:, here] = np.array([self.read("counts", number) for number in numbers[here]]).T
-
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(place, range(0, len(numbers), together)))
+        with ThreadPoolExecutor(cores()) as pool:
+            for first in range(0, len(numbers), READ_TOGETHER):
+                some = numbers[first : first + READ_TOGETHER]
+                rows = np.empty((len(some), len(values)), self.dtype)
+                list(pool.map(self.read, repeat("counts"), some, rows))
+                over_spans(place, len(values), cores(), LEAST_COPIED)
         return Counts(self.regions, tuple(self.samples[number] for number in numbers), values)
 
 
@@ -196,6 +217,6 @@ def _state(path: str) -> tuple[int, int]:
 def _as_store(path: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, IndexError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
         problem = f"cannot be read as a cohort: {first_line(error)}"
         raise InputError(path, problem) from error

@@ -21,6 +21,7 @@ from multigpu.formats.storage.sources import is_repeatable
 from multigpu.formats.tables.bin_sums import TIMES, read_bin_sums, read_samples
 from multigpu.formats.tables.counts import Counts, sample_of_file
 from multigpu.formats.tables.tabix import write_indexed
+from multigpu.kernels.compiled.parallel import cores
 from multigpu.run.options import RunOptions
 from multigpu.workloads.cnv.job import CnvJob
 from multigpu.workloads.cnv.notes import (
@@ -45,7 +46,6 @@ from multigpu.workloads.cnv.samples.sex import (
     cohort_coverage,
     is_sex_chromosome,
 )
-from multigpu.workloads.cnv.stages.normalize import cores
 
 TYPES = {"DEL": -1, "DUP": 1}  # by direction
 STITCHED_SHARE, STITCHED_BASES = 0.2, 200_000  # by which a call reaches out at each end, at most

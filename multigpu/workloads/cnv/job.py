@@ -18,7 +18,7 @@ from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.storage import shareable
 from multigpu.formats.storage.fingerprints import digest
 from multigpu.formats.tables.counts import Counts
-from multigpu.kernels.compiled.parallel import over_spans
+from multigpu.kernels.compiled.parallel import cores, over_spans
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.run import fitness
 from multigpu.run.fitness import Expected
@@ -43,7 +43,6 @@ from multigpu.workloads.cnv.samples.reference_samples import ReferenceSamples, s
 from multigpu.workloads.cnv.stages.chromosome import Columns
 from multigpu.workloads.cnv.stages.counts_source import CountsSource, copy_to_file, share_memory
 from multigpu.workloads.cnv.stages.normalize import (
-    cores,
     coverages_of_genome,
     size_factors_of_genome,
 )
@@ -134,7 +133,7 @@ class CnvJob(PlannedCnvJob):
         super().__init__(cohort, options, run, lanes, **settings)
         self.values: NDArray[Any] = counts.values
         if controls is not None:
-            self.values = _joined(counts.values, controls.values)
+            self.values = _joined(counts.values, controls.values, is_shared=not self.in_process)
         self.count_bytes = self.values.itemsize
         self.stats: CnvStats = CnvStats()
         self.inputs = inputs
@@ -347,10 +346,10 @@ def _sums(values: NDArray[Any], spans: Sequence[CnvSpan]) -> Floats:
         return np.array([*pool.map(of, spans)]).reshape(-1, values.shape[1])
 
 
-def _joined(*tables: NDArray[Any]) -> NDArray[Any]:
-    """Return the columns of tables side by side, where worker processes find them, too."""
+def _joined(*tables: NDArray[Any], is_shared: bool) -> NDArray[Any]:
+    """Return the columns of tables side by side; is_shared: where worker processes find them."""
     columns = sum(table.shape[1] for table in tables)
-    values = shareable.empty((len(tables[0]), columns), np.result_type(*tables))
+    values = shareable.empty((len(tables[0]), columns), np.result_type(*tables), is_shared)
 
     def copy(begin: int, stop: int) -> None:
         np.concatenate([table[begin:stop] for table in tables], axis=1, out=values[begin:stop])

@@ -1,14 +1,22 @@
 """Opening of a job: a request is checked, and alignments are counted."""
 
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from multigpu.cluster.deploy.start import PendingWorkers
+from multigpu.cluster.devices import memory
 from multigpu.errors import UsageError, option
 from multigpu.formats.alignments.files import RG, renamed_as
 from multigpu.formats.storage.sources import read_beginning
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_zarr import CountsStore
+from multigpu.kernels.compiled.parallel import cores
+from multigpu.kernels.normalization import cpu as normalization
 from multigpu.run.options import GpuLanes
 from multigpu.workloads.cnv.job import CnvJob, PlannedCnvJob
 from multigpu.workloads.cnv.notes import (
@@ -38,7 +46,6 @@ from multigpu.workloads.cnv.samples.inputs import check_counting, counting_of_co
 from multigpu.workloads.cnv.samples.noise import preset_notes
 from multigpu.workloads.cnv.samples.reference_samples import nearest_controls
 from multigpu.workloads.cnv.samples.sex import cohort_coverage
-from multigpu.workloads.cnv.stages.normalize import cores
 from multigpu.workloads.count.job import CountJob
 
 TARGETED = ("panel", "exome")  # presets for reads of targets
@@ -169,6 +176,8 @@ def open_job(
     if isinstance(controls, CountJob):
         controls = count(controls)
     elif isinstance(controls, CountsStore):
+        # It takes long, and the threads that read controls seldom hold the interpreter.
+        threading.Thread(target=_load, args=(settings.get("coming"),), daemon=True).start()
         wanted = options.reference_samples
         controls, cohort = nearest_controls(cases, controls, cohort, wanted)
     if controls is not None and request.rename == "auto":
@@ -207,6 +216,14 @@ def open_job(
     if len(cohort.cases) > 1 and not {"preset", *FIELDS} & {*request.given}:
         job.notes += preset_notes(cohort)
     return job
+
+
+def _load(workers: PendingWorkers | None) -> None:
+    """Import what the first kernels need. What fails here fails again where they are called."""
+    with suppress(Exception):
+        normalization.CohortCounts(np.zeros((1, 1), np.int32), 1).totals()
+    if workers and workers.devices:
+        memory.cupy_problem()  # imports it
 
 
 def _filtered(

@@ -31,8 +31,9 @@ FASTA_NAME = re.compile(r"\.(fa|fasta|fna)(\.b?gz|\.zst)?$", re.IGNORECASE)
 LARGEST = 1e300  # of real numbers
 MOST = 2**31 - 1  # of whole numbers: regions, cycles
 
-# Chromosomes: three compute. Worker processes read others meanwhile, call and send them.
-COPY_NUMBER_LANES = GpuLanes(5, alone=3)
+# Chromosomes: three compute. Others are read, called and sent meanwhile.
+COPY_NUMBER_LANES = GpuLanes(5, alone=6)
+LARGE_BYTES, LANES_OF_LARGE = 1 << 30, 3  # of tables whose chromosomes take much memory
 BYTES_PER_SECOND = 1e9  # of counts, on one GPU; to read them takes as long
 GPUS_KEPT_BUSY = 2  # by threads of one process
 GENOME, BED_LINE = 3_100_000_000, 24  # bases of a human genome; bytes of a line, about
@@ -43,7 +44,8 @@ def copy_number_lanes(size: int) -> GpuLanes:
     """Return the lanes of calling copy numbers in `size` bytes of counts."""
     seconds = size / BYTES_PER_SECOND
     estimate = WorkEstimate(seconds=seconds, gpus_kept_busy=GPUS_KEPT_BUSY, reading=seconds)
-    return replace(COPY_NUMBER_LANES, estimate=estimate)
+    lanes = replace(COPY_NUMBER_LANES, estimate=estimate)
+    return replace(lanes, alone=LANES_OF_LARGE) if size > LARGE_BYTES else lanes
 
 
 def estimate_count_bytes(paths: Sequence[str], counting: CountOptions) -> int:

@@ -70,9 +70,7 @@ class CnvSession(Session[CnvSpan, CnvPart]):
         drawn = ("sini",) if kept.track_step else ()
         self.fetched = tuple(dict.fromkeys((*kept.matrices, *drawn)))
         self.on_device: tuple[Stage, ...] = (Normalize(self.options, backend), *self._method())
-        self.on_host: tuple[Stage, ...] = (
-            Call(self.options, kept, workload.threads, workload.regions),
-        )
+        self.on_host: tuple[Stage, ...] = (Call(self.options, kept, workload.threads),)
         self._device = threading.Semaphore(backend.at_once)
         self._thread = threading.local()
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
 from multigpu.formats.tables.counts_zarr import CountsStore
+from multigpu.kernels.compiled.parallel import cores, over_spans
 from multigpu.kernels.hmm import cpu as hmm
 from multigpu.kernels.hmm.types import (
     LEAST_DISPERSION,
@@ -39,6 +40,7 @@ USUAL_DEPTH = 0.05  # of the mean: regions with less in the median sample tell n
 USUAL_READS = 1.0  # expected in a region that tells how noisy a sample is
 LEAST_DEPTH = 1e-6  # of a sample
 DIGITS = 9  # of correlations
+LEAST_VALUES = 1 << 16  # whose medians a thread takes
 MOST_UNLIKE = -2.0  # below all correlations: a sample is no reference of its own
 CLIP = 2.0  # standard deviations by which a region counts in correlations at most
 LEAST_SPREAD = 0.05  # of the logarithms of depths
@@ -103,22 +105,22 @@ class ReferenceSamples:
         every = replace(self, cases=columns)  # controls have noise, too
         all_two = np.full(columns, 2, np.int8)
         model = every.model(np.arange(columns), all_two)
-        expected = hmm.expect(counts, model)
+        expected = hmm.expect(counts, model, threads=cores())
         mean = expected.mean.astype(np.float64)
         usual = (mean > USUAL_READS).any(axis=1)
         if not usual.any():
             return self
         counts, mean, region = counts[usual], mean[usual], expected.dispersion[usual, None]
         ratio = counts / mean
-        off = np.median(ratio, axis=0)
+        off = _medians(ratio.T)
         off[off == 0] = 1
         beyond = (region - LEAST_DISPERSION) / SHRINKAGE  # it was shrunk towards 0
         dispersion = float(np.median(beyond))
         region = region + (1 - SHRINKAGE) * dispersion
         variance = region + (1 + 1 / model.worth) / mean
         deviations = (ratio / off - 1) / np.sqrt(variance)
-        middle = np.median(deviations, axis=0)
-        noise = (NORMAL_MAD * np.median(np.abs(deviations - middle), axis=0)) ** 2
+        middle = _medians(deviations.T)
+        noise = (NORMAL_MAD * _medians(np.abs(deviations - middle).T)) ** 2
         return replace(
             self, dispersion=dispersion, sizes=self.sizes * off, noise=np.maximum(noise, 1.0)
         )
@@ -200,17 +202,17 @@ def _sizes(sums: Floats) -> Floats:
     sums  float64[regions, columns]
     """
     means = np.maximum(sums.mean(axis=0), LEAST_DEPTH)
-    typical = np.median(sums / means, axis=1)
+    typical = _medians(sums / means)
     usual = typical > USUAL_DEPTH
     if not usual.any():
         return np.asarray(means / means.mean())
-    sizes = np.median(sums[usual] / typical[usual, None], axis=0)
+    sizes = _medians((sums[usual] / typical[usual, None]).T)
     return np.asarray(np.maximum(sizes / max(sizes.mean(), LEAST_DEPTH), LEAST_DEPTH))
 
 
 def _depths(depths: Floats) -> tuple[float, float]:
     """Return middle and spread of the logarithms of depths, float64[regions, columns]."""
-    typical = np.median(depths, axis=1)
+    typical = _medians(depths)
     logs = np.log(typical[typical > USUAL_DEPTH * max(depths.mean(), LEAST_DEPTH)])
     if not len(logs):
         return 0.0, np.inf
@@ -219,18 +221,29 @@ def _depths(depths: Floats) -> tuple[float, float]:
     return middle, max(spread, LEAST_SPREAD)
 
 
+def _medians(rows: Floats) -> Floats:
+    """Return float64[n], the medians of float64[n, values], of which threads take some each."""
+    found = np.empty(len(rows))
+
+    def work(begin: int, stop: int) -> None:
+        np.median(np.ascontiguousarray(rows[begin:stop]), axis=1, out=found[begin:stop])
+
+    over_spans(work, len(rows), cores(), max(1, LEAST_VALUES // rows.shape[1]))
+    return found
+
+
 def correlations(depths: Floats) -> Floats:
     """Return float64[columns, columns]: correlations of how columns differ from the median one.
 
     depths  float64[regions, columns]: counts of samples as if these were read equally deep
     """
     depths = depths / max(depths.mean(), LEAST_DEPTH)
-    typical = np.median(depths, axis=1, keepdims=True)
+    typical = _medians(depths)[:, None]
     usual = typical[:, 0] > USUAL_DEPTH
     usual = usual if usual.any() else np.ones(len(usual), np.bool_)
     tracks = np.log2((depths[usual] + OFFSET) / (typical[usual] + OFFSET))
     # Samples that share a CNV are not alike otherwise.
-    deviation = NORMAL_MAD * np.median(np.abs(tracks), axis=0)
+    deviation = NORMAL_MAD * _medians(np.abs(tracks).T)
     tracks = (tracks / np.maximum(deviation, LEAST_DEPTH)).clip(-CLIP, CLIP)
     tracks -= tracks.mean(axis=0)
     tracks /= np.maximum(np.sqrt((tracks**2).sum(axis=0)), LEAST_DEPTH)

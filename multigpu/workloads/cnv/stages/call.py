@@ -53,7 +53,6 @@ class Call:
     options: CnvOptions
     kept: KeptResults
     threads: int  # for the model of the CNVs
-    regions: int  # of the whole run
     name: ClassVar[str] = "call"
 
     def run(self, chromosome: Chromosome) -> Chromosome:
@@ -71,9 +70,7 @@ class _Calls:
     def part(self) -> CnvPart:
         genotypes = None
         if self.options.is_hmm and self.chromosome.states is not None:
-            segments, classes, genotypes = genotyped(
-                self.chromosome, self.options, self.stage.regions
-            )
+            segments, classes, genotypes = genotyped(self.chromosome, self.options)
         else:
             segments, classes = self._called_segments()
         cnvs = segments.take(segments.cnv)

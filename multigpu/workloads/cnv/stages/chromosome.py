@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
-from multigpu.kernels.hmm.types import ExpectedCounts, SampleModel
+from multigpu.kernels.hmm.types import ExpectedCounts, SampleModel, Scores
 from multigpu.workloads.cnv.plan import CnvSpan, Shape
 from multigpu.workloads.cnv.records import (
     CnvPart,
@@ -84,6 +84,7 @@ class Chromosome:
     level: Any = None  # float64[regions]: that of the controls, or of a single sample; or None
     expected: ExpectedCounts | None = None  # with reference samples: what samples should have
     common: CommonRegions = field(default_factory=CommonRegions)  # where a change is common
+    ways: Scores | None = None  # int32[regions, 3]: scores of the ways into each, of that model
     states: States | None = None  # int8[regions, cases]: likeliest of the hidden Markov model
     segments: SegmentTable = field(default_factory=SegmentTable.empty)  # of all cases, uncalled
     robust: SegmentTable = field(default_factory=SegmentTable.empty)  # of I/NI, if wanted

@@ -24,7 +24,6 @@ from multigpu.kernels.hmm.types import (
     ExpectedCounts,
     SampleModel,
 )
-from multigpu.kernels.normalization.density import quantile_of_sorted
 from multigpu.workloads.cnv.records import Copies, Floats, Mask, Rows
 from multigpu.workloads.cnv.samples.reference_samples import LEAST_SPREAD
 
@@ -284,9 +283,7 @@ def _levels(
     one_cluster = -depths.shape[1] * (np.log(width) + 0.5)
     copies = likeliest_copies(depths, level, usual, noise)
     is_clustered = likely[best, blocks] - one_cluster > CLUSTERED
-    is_clustered[is_clustered] = [
-        *map(_are_apart, *(x[is_clustered] for x in (depths, copies, level)))
-    ]
+    is_clustered[is_clustered] = _are_apart(*(x[is_clustered] for x in (depths, copies, level)))
     return level, copies, scores[best, blocks] - rivals < SURE, is_clustered
 
 
@@ -314,11 +311,20 @@ def _are_batches(copies: Copies, others: Floats, noise: float) -> Mask:
     return found
 
 
-def _are_apart(depths: Floats, copies: Copies, level: float) -> bool:
-    """Return whether there is room between the depths of samples with one copy more or less."""
-    parts = [np.sort(depths[copies == number]) for number in COPIES]
-    return all(
-        quantile_of_sorted(upper, 0.1) - quantile_of_sorted(lower, 0.9) >= ROOM * level / 2
-        for lower, upper in pairwise(parts)
-        if min(len(lower), len(upper)) >= FEWEST
-    )
+def _are_apart(depths: Floats, copies: Copies, level: Floats) -> Mask:
+    """Return bool[blocks]: whether there is room between samples with one copy more or less."""
+    ordered = np.take_along_axis(depths, np.lexsort((depths, copies)), axis=1)
+    number = (copies[:, :, None] == COPIES).sum(axis=1)
+    first, last = np.cumsum(number, axis=1) - number, number - 1  # -1 for none, which is not used
+
+    def quantiles(share: float) -> Floats:
+        """Return float64[blocks, copies]: of the depths of the samples with each, of R's type 7."""
+        place = share * np.maximum(last, 0)
+        low = np.floor(place).astype(np.int64)
+        at = (first + np.minimum(each, last) for each in (low, low + 1))
+        here, there = (np.take_along_axis(ordered, each, axis=1) for each in at)
+        return np.asarray(here + (place - low) * (there - here))
+
+    room = quantiles(0.1)[:, 1:] - quantiles(0.9)[:, :-1] >= ROOM * level[:, None] / 2
+    is_few = np.minimum(number[:, 1:], number[:, :-1]) < FEWEST
+    return np.asarray((room | is_few).all(axis=1))

@@ -97,8 +97,8 @@ class FindPaths:
     name: ClassVar[str] = "segment"
 
     def run(self, chromosome: Chromosome) -> Chromosome:
-        """Add `states`, `segments`, and the mean absolute log2 ratios; these come to the host."""
-        ways = moves_of(chromosome, self.options, self.regions)
+        """Add `ways`, and on the host `states`, `segments` and the mean absolute log2 ratios."""
+        ways = moves(chromosome.start, chromosome.end, self.regions, self.options.max_gap)
         states = np.concatenate([*self._paths(chromosome, ways)], axis=1)
         told = chromosome.counts.mean(axis=1) > LEAST_MEAN
         _forget(states, told)
@@ -109,6 +109,7 @@ class FindPaths:
         mean = np.abs(ratios).mean(axis=1, dtype=np.float64).astype(np.float32)
         return replace(
             chromosome,
+            ways=ways,
             states=states,
             segments=SegmentTable.joined([*segments]),
             modelled={"sini": ratios, "ini": mean},
@@ -131,11 +132,6 @@ class FindPaths:
         for some in (slice(first, first + at_a_time) for first in range(0, cases, at_a_time)):
             part = ExpectedCounts(put(expected.mean[:, some]), put(expected.dispersion))
             yield states(put(counts[:, some]), part, some)
-
-
-def moves_of(chromosome: Chromosome, options: CnvOptions, regions: int) -> Scores:
-    """Return int32[regions, 3]: scores of the ways into the regions of a chromosome."""
-    return moves(chromosome.start, chromosome.end, regions, options.max_gap)
 
 
 def _forget(states: States, told: Mask) -> None:
@@ -185,20 +181,18 @@ def _segments(
 
 
 def genotyped(
-    chromosome: Chromosome, options: CnvOptions, regions: int
+    chromosome: Chromosome, options: CnvOptions
 ) -> tuple[SegmentTable, Copies, Genotypes]:
-    """Return the segments with all columns, `CnvPart.classes`, and genotypes of the CNVs.
-
-    regions  of the whole run
-    """
+    """Return the segments with all columns, `CnvPart.classes`, and genotypes of the CNVs."""
     segments, places, common = chromosome.segments, chromosome.places, chromosome.common
     assert chromosome.states is not None
+    assert chromosome.ways is not None
     column = np.searchsorted(places, segments.sample)
     state = chromosome.states[segments.first, column]
     changed = np.flatnonzero((state != USUAL) & is_large(segments, options))
     calls, column, state = segments.take(changed), column[changed], state[changed]
-    model, ways = chromosome.sample_model, moves_of(chromosome, options, regions)
-    spans, counts, expected, ways, inside = _evidence(chromosome, calls, ways)
+    model = chromosome.sample_model
+    spans, counts, expected, ways, inside = _evidence(chromosome, calls, chromosome.ways)
     quality = qualities(counts, expected, model, ways, (column, *spans, state), inside)
     unsure = common.share_of(calls.first, calls.stop, only_unsure=True) >= HALF
     quality[unsure] = np.minimum(quality[unsure], UNSURE_QUALITY)

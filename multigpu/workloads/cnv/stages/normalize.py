@@ -1,6 +1,5 @@
 """First stage: size factors of a chromosome's samples; and those that need all chromosomes."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import UsageError
+from multigpu.kernels.compiled.parallel import cores
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.kernels.normalization.types import (
     ChromosomeError,
@@ -155,8 +155,3 @@ def zero_fractions(
             rows = np.flatnonzero((counts[:, members] < 1).all(axis=1))
             out[np.ix_(rows, np.array(members))] = 0
     return out
-
-
-def cores() -> int:
-    """Return the number of CPUs that this process may use."""
-    return len(os.sched_getaffinity(0))
