@@ -188,6 +188,8 @@ class Hits:
 
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "Hits":
         """Return the hits of these numbers, or those for which it is true."""
+        if rows.dtype == bool and rows.all():
+            return self
         return Hits(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     def moved(self, records: int, cut: int) -> "Hits":
