@@ -237,11 +237,11 @@ class Hits:
     ) -> "Hits":
         """Return hits that are as long as their patterns; lengths: int64[patterns]."""
         return cls(
-            record=record.astype(np.int32),
-            pattern=pattern.astype(np.int32),
+            record=np.ascontiguousarray(record, np.int32),
+            pattern=np.ascontiguousarray(pattern, np.int32),
             start=start.astype(np.int64),
             end=start + lengths[pattern],
-            errors=errors.astype(np.int32),
+            errors=np.ascontiguousarray(errors, np.int32),
             edge=np.zeros(len(record), np.uint8),
         )
 

@@ -18,7 +18,6 @@ from multigpu.formats.sequences.signatures import Signatures, illegal_base
 from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
 from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.sources import Source, first_files
-from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import BadBaseError, Hits, TooManyPatternsError
 from multigpu.kernels.scan.approximate.pieces import Portion
@@ -236,7 +235,7 @@ class ScanSession:
             files=len(source.files),
             is_paired=source.is_paired,
             rows=rows[~(is_lead | is_tail)] if pieces.lead or has_tail else rows,
-            lengths=pieces.table[first:stop, LENGTH].copy(),
+            lengths=pieces.inside[first:stop],
             names=lambda: pieces.names(np.arange(first, stop)),
             letters=lambda records, *ends: letters_of(pieces, first + records, *ends),
             barcodes=self._barcode_texts(pieces),
@@ -256,8 +255,8 @@ class ScanSession:
             mate_begin=pieces.mate_begin,
             mate_stop=pieces.mate_stop,
             records=len(pieces.table) - first,
-            bases=int(pieces.inside.sum()),
-            longest=int(pieces.table[:, LENGTH].max(initial=0)),
+            bases=int(pieces.offsets[-1]) - pieces.beyond,
+            longest=int(np.diff(pieces.offsets).max(initial=0)),
             payloads=payloads,
             stats=RowStats.of(whole.rows, "sample" in self._rows.needs),
             lead=lead,
