@@ -34,7 +34,7 @@ class TextInMemory:
     def windows(self, begins: Positions, ends: Positions) -> list[bytes]:
         """Return the bytes of windows."""
         borders, raw = zip(begins.tolist(), ends.tolist(), strict=True), self.raw.data
-        return [bytes(raw[begin:end]) for begin, end in borders]
+        return [raw[begin:end].tobytes() for begin, end in borders]
 
     def mean_qualities(self, table: Table, windows: Windows, offset: int) -> NDArray[np.float64]:
         """Return float64[n]: the mean qualities of windows of records; NaN where there are none.
