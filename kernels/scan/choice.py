@@ -45,16 +45,16 @@ def choose(
     in_order = is_reverse, end, start, *pair
     if wanted == "all":
         return first_of_each(in_order, ())
-    rank: Columns
-    cost: Columns
     if bulge is not None:
-        sizes = np.abs(bulge)
-        rank, cost = (bulge < 0, is_reverse, errors, sizes, start), (errors, sizes)
+        rank: Columns = bulge < 0, is_reverse, errors, np.abs(bulge), start
     else:
-        rank = is_reverse, end if by_end else (start << 31) + end - start
-        cost = (errors if by_end else cost_of(start, end, errors),)
+        rank = (is_reverse, end) if by_end else (is_reverse, end, start)
     if wanted == "first":
         return first_of_each(pair, rank)
+    if bulge is not None:
+        cost: Columns = errors, np.abs(bulge)
+    else:
+        cost = (errors if by_end else cost_of(start, end, errors),)
     if wanted == "best":
         return first_of_each(pair, (*rank, *cost))
     exact_end = np.where(is_reverse == exact_suffix, start, end)

@@ -188,6 +188,8 @@ class Hits:
 
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> "Hits":
         """Return the hits of these numbers, or those for which it is true."""
+        if rows.dtype == bool and rows.all():
+            return self
         return Hits(**{each.name: getattr(self, each.name)[rows] for each in fields(self)})
 
     def moved(self, records: int, cut: int) -> "Hits":
@@ -235,11 +237,11 @@ class Hits:
     ) -> "Hits":
         """Return hits that are as long as their patterns; lengths: int64[patterns]."""
         return cls(
-            record=record.astype(np.int32),
-            pattern=pattern.astype(np.int32),
+            record=np.ascontiguousarray(record, np.int32),
+            pattern=np.ascontiguousarray(pattern, np.int32),
             start=start.astype(np.int64),
             end=start + lengths[pattern],
-            errors=errors.astype(np.int32),
+            errors=np.ascontiguousarray(errors, np.int32),
             edge=np.zeros(len(record), np.uint8),
         )
 

@@ -43,12 +43,13 @@ def rows_of(path: str, found: Pieces) -> list[Record]:
     text = TextInFile(path)
     out: list[Record] = []
     names = text.windows(found.table[:, NAME], found.table[:, NAME_END]) if len(found.table) else []
-    for name, row in zip(names, found.table, strict=True):
+    for number, (name, row) in enumerate(zip(names, found.table, strict=True)):
         length = int(row[LENGTH])
-        each, one = np.arange(length), np.ones(length, np.int64)
-        sums = text.sum_qualities(np.repeat(row[None], length, axis=0), each, one)
+        each = np.arange(length)
+        windows = np.full(length, number), each, each + 1
+        means = text.mean_qualities(found.table, windows, 0)
         bases = found.letters[row[BASES] : row[BASES] + length].tobytes()
-        out.append((name, bases, bytes(sums.tolist())))
+        out.append((name, bases, bytes(means.astype(int).tolist())))
     return out
 
 
@@ -136,11 +137,12 @@ def test_windows__are_those_of_the_file(content: bytes, data: st.DataObject) -> 
                 text.windows(begins, ends)
 
 
-def test_sum_qualities__of_a_file_that_has_become_shorter() -> None:
+def test_mean_qualities__of_a_file_that_has_become_shorter() -> None:
     text = FASTQ["plain"]
     table = parse(array(text), "fastq").table
     with opened(text[:-3]) as file:
         shorter = TextInFile(f"/proc/self/fd/{file}")
-        assert shorter.sum_qualities(table[:1], np.array([1]), np.array([2])).tolist() == [2 * 73]
+        one = np.array([0]), np.array([1]), np.array([3])
+        assert shorter.mean_qualities(table, one, 0).tolist() == [73.0]
         with pytest.raises(InputError, match="was cut while it was read"):
-            shorter.sum_qualities(table, np.array([0, 0]), np.array([2, 2]))
+            shorter.mean_qualities(table, (np.array([0, 1]), np.array([0, 0]), np.array([2, 2])), 0)

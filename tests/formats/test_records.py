@@ -11,7 +11,7 @@ from support.sequence_texts import FASTA, FASTQ, Record, any_text, array, parse,
 
 from multigpu.formats.sequences import fasta, fastq
 from multigpu.kernels.compiled.text import LONGEST_NAME
-from multigpu.kernels.compiled.text.records import COLUMNS, Fault, sum_qualities
+from multigpu.kernels.compiled.text.records import COLUMNS, LENGTH, Fault, mean_qualities
 
 
 class Plain(NamedTuple):
@@ -199,22 +199,36 @@ def test_quality__of_the_whole_range_is_good_and_what_is_beside_it_is_not(offset
 
 @examples(200)
 @given(texts("fastq"), st.data())
-def test_sum_qualities__are_exact(text: bytes, data: st.DataObject) -> None:
+def test_mean_qualities__are_exact_sums_divided_once(text: bytes, data: st.DataObject) -> None:
     raw = array(text)
     parsed = parse(raw, "fastq")
     qualities = [quality or b"" for _, _, quality in slices(raw, parsed)]
     record = data.draw(st.lists(st.integers(0, len(qualities) - 1), max_size=5))
-    places = [st.tuples(*2 * [st.integers(0, len(qualities[r]))]).map(sorted) for r in record]
-    windows = data.draw(st.tuples(*places))
-    borders, sums = np.array(windows, np.int64).reshape(-1, 2), np.empty(len(record), np.int64)
-    starts, lengths = borders[:, 0].copy(), np.diff(borders).ravel()
-    sum_qualities(-1, raw, parsed.table[np.array(record, np.intp)], starts, lengths, sums)
-    expected = [sum(qualities[r][a:b]) for r, (a, b) in zip(record, windows, strict=True)]
-    assert sums.tolist() == expected
+    # Ends may lie beyond the last base, up to the start.
+    begins = [data.draw(st.integers(0, len(qualities[r]))) for r in record]
+    ends = [
+        data.draw(st.integers(begin, len(qualities[r]) + begin))
+        for r, begin in zip(record, begins, strict=True)
+    ]
+    means = np.empty(len(record))
+    windows = np.array(record, np.int32), np.array(begins, np.int64), np.array(ends, np.int64)
+    assert mean_qualities(-1, raw, parsed.table, *windows, 33, means) == -1
+    letters = [(2 * qualities[r])[a:b] for r, a, b in zip(record, begins, ends, strict=True)]
+    expected = [(sum(each) - 33 * len(each)) / len(each) if each else np.nan for each in letters]
+    assert np.array_equal(means, expected, equal_nan=True)
 
 
-def test_sum_qualities__of_a_long_window_do_not_overflow() -> None:
+def test_mean_qualities__of_records_without_qualities_are_nan() -> None:
+    raw, means = array(b">r\nACGT\n"), np.zeros(1)
+    window = np.zeros(1, np.int32), np.array([1]), np.array([3])
+    assert mean_qualities(-1, raw, parse(raw, "fasta").table, *window, 33, means) == -1
+    assert np.isnan(means).all()
+
+
+def test_mean_qualities__of_a_long_window_do_not_overflow() -> None:
     raw = np.full(20_000_000, 126, np.uint8)
-    sums, row = np.empty(1, np.int64), np.zeros((1, COLUMNS), np.int64)
-    sum_qualities(-1, raw, row, np.array([0]), np.array([len(raw)]), sums)
-    assert sums.tolist() == [126 * len(raw)]
+    means, table = np.empty(1), np.zeros((1, COLUMNS), np.int64)
+    table[0, LENGTH] = len(raw)
+    window = np.zeros(1, np.int32), np.array([0]), np.array([len(raw)])
+    assert mean_qualities(-1, raw, table, *window, 0, means) == -1
+    assert means.tolist() == [126.0]

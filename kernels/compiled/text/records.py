@@ -84,32 +84,50 @@ def gather(raw: Any, table: Any, letters: Any, at: Any) -> Any:
 
 
 @jit_no_alloc
-def sum_qualities(file: Any, block: Any, table: Any, starts: Any, lengths: Any, sums: Any) -> None:
-    """Sum the qualities of windows; -1 where a file ends before.
+def mean_qualities(
+    file: Any, block: Any, table: Any, rows: Any, starts: Any, ends: Any, offset: Any, means: Any
+) -> Any:
+    """Average the qualities of windows; return the first that a file ends before, or -1.
 
-    file     an open file's descriptor; -1 where all of the text is in the block
-    block    uint8[size]  is overwritten with text of the file
-    table    int64[n, 6]  the record of each window, in the text
-    starts   int64[n]     where the window begins in the record
-    lengths  int64[n]     qualities in the window
-    sums     int64[n]     takes the sums of their characters
+    file    an open file's descriptor; -1 where all of the text is in the block
+    block   uint8[size]  is overwritten with text of the file
+    table   int64[n, 6]  records, in the text
+    rows    int[k]       the record of each window
+    starts  int64[k]     where the window begins in the record
+    ends    int64[k]     where it ends; one beyond the record's last base continues at its first
+    offset  the quality character that means 0
+    means   float64[k]   takes exact sums, divided once; NaN where there are no qualities
     """
     for i in range(starts.shape[0]):
-        at, skipped, left = table[i, QUALITY], starts[i], lengths[i]
-        if not table[i, WRAPPED]:
-            at, skipped = at + skipped, np.int64(0)
-        sums[i] = 0
-        if file < 0:
-            sums[i], _, _ = _sum_letters(block, at, block.shape[0], skipped, left)
-            continue
-        while left > 0:
-            held = read_at(file, at, block, 0, min(block.shape[0], skipped + left))
-            if held <= 0:
-                sums[i] = -1
-                break
-            total, skipped, left = _sum_letters(block, 0, held, skipped, left)
-            sums[i] += total
-            at += held
+        record, length = table[rows[i]], ends[i] - starts[i]
+        means[i] = np.nan
+        if record[QUALITY] >= 0 and length > 0:
+            inside = min(length, record[LENGTH] - starts[i])
+            one, is_whole = _sum_window(file, block, record, starts[i], inside)
+            two, has_rest = _sum_window(file, block, record, np.int64(0), length - inside)
+            if not (is_whole and has_rest):
+                return i
+            means[i] = (one + two - length * offset) / length
+    return -1
+
+
+@jit_no_alloc
+def _sum_window(file: Any, block: Any, record: Any, skipped: Any, left: Any) -> Any:
+    """Return the sum of `left` quality characters of a record, and whether the file has them."""
+    at, sum_of_all = record[QUALITY], np.int64(0)
+    if not record[WRAPPED]:
+        at, skipped = at + skipped, np.int64(0)
+    if file < 0:
+        sum_of_all, _, _ = _sum_letters(block, at, block.shape[0], skipped, left)
+        return sum_of_all, True
+    while left > 0:
+        held = read_at(file, at, block, 0, min(block.shape[0], skipped + left))
+        if held <= 0:
+            return sum_of_all, False
+        total, skipped, left = _sum_letters(block, 0, held, skipped, left)
+        sum_of_all += total
+        at += held
+    return sum_of_all, True
 
 
 @jit_no_alloc

@@ -62,10 +62,14 @@ class FileRecords:
         """Return in words which record is the first."""
         return place_of(self.raw, int(self.table[0, NAME]), self.begin)
 
-    def take(self, count: int) -> tuple[NDArray[np.uint8], Table, int]:
+    def first(self, count: int) -> tuple[NDArray[np.uint8], Table, int]:
         """Return the text of the first records, their table, and where the text is in the file."""
         begin, end = self._start(0), self._start(count)
-        taken = self.raw[begin:end], moved(self.table[:count], -begin), self.begin + begin
+        return self.raw[begin:end], moved(self.table[:count], -begin), self.begin + begin
+
+    def take(self, count: int) -> tuple[NDArray[np.uint8], Table, int]:
+        """Return what `first` does, and leave it out from now on."""
+        taken, end = self.first(count), self._start(count)
         self.raw, self.table = self.raw[end:], moved(self.table[count:], -end)
         self.begin += end
         return taken

@@ -17,6 +17,8 @@ from multigpu.kernels.compiled.text.records import NAME, NAME_END, QUALITY
 QUALITY_BLOCK = 1 << 16  # bytes of a file that qualities are read in
 
 Positions = NDArray[np.int64]
+Table = NDArray[np.int64]
+Windows = tuple[NDArray[np.integer], Positions, Positions]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,18 +33,20 @@ class TextInMemory:
 
     def windows(self, begins: Positions, ends: Positions) -> list[bytes]:
         """Return the bytes of windows."""
-        borders = zip(begins.tolist(), ends.tolist(), strict=True)
-        return [self.raw[begin:end].tobytes() for begin, end in borders]
+        borders, raw = zip(begins.tolist(), ends.tolist(), strict=True), self.raw.data
+        return [raw[begin:end].tobytes() for begin, end in borders]
 
-    def sum_qualities(self, rows: Positions, starts: Positions, lengths: Positions) -> Positions:
-        """Return int64[n]: the sums of the quality characters of windows of records.
+    def mean_qualities(self, table: Table, windows: Windows, offset: int) -> NDArray[np.float64]:
+        """Return float64[n]: the mean qualities of windows of records; NaN where there are none.
 
-        rows             int64[n, 6]  the row of each window's record
-        starts, lengths  int64[n]     the window in the record
+        table    int64[m, 6]: the records
+        windows  int[n] each: the record, and where the window begins and ends in it; an end beyond
+                 its last base continues at its first
+        offset   the quality character that means 0
         """
-        sums = np.empty(len(rows), np.int64)
-        records.sum_qualities(-1, self.raw, rows, starts, lengths, sums)
-        return sums
+        means = np.empty(len(windows[0]))
+        records.mean_qualities(-1, self.raw, table, *windows, offset, means)
+        return means
 
     def copy_records(
         self, begins: Positions, sizes: Positions, offsets: Positions, out: NDArray[np.uint8]
@@ -70,14 +74,14 @@ class TextInFile:
                 raise_unreadable(file.fileno(), self.path, int(ends.max()) - 1)
         return joined
 
-    def sum_qualities(self, rows: Positions, starts: Positions, lengths: Positions) -> Positions:
-        sums, block = np.empty(len(rows), np.int64), np.empty(QUALITY_BLOCK, np.uint8)
+    def mean_qualities(self, table: Table, windows: Windows, offset: int) -> NDArray[np.float64]:
+        means, block = np.empty(len(windows[0])), np.empty(QUALITY_BLOCK, np.uint8)
         with errors_named(self.path), FileIO(self.path) as file:
             number = file.fileno()
-            records.sum_qualities(number, block, rows, starts, lengths, sums)
-            if len(wrong := np.flatnonzero(sums < 0)):
-                raise_unreadable(number, self.path, int(rows[wrong[0], QUALITY]))
-        return sums
+            wrong = records.mean_qualities(number, block, table, *windows, offset, means)
+            if wrong >= 0:
+                raise_unreadable(number, self.path, int(table[windows[0][wrong], QUALITY]))
+        return means
 
     def copy_records(
         self, begins: Positions, sizes: Positions, offsets: Positions, out: NDArray[np.uint8]

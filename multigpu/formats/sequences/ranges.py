@@ -77,14 +77,14 @@ def read_bgzf(
         blocks = block_spans(0, source, (each for each in chain([front], content)), offset, begin)
         records = FileRecords(blocks, begin)
         count = records.fill_to(span.stop) if begin < span.stop else 0
-    raw, table, _ = records.take(count)
+    raw, table, _ = records.first(count)
     return Pieces(
         begin=begin if span.exact or begin < span.stop else -1,
-        stop=records.position(),
+        stop=records.position(count),
         table=table,
         letters=gather_letters(raw, table, letters.take),
         text=TextInMemory(raw, is_reusable=True),
-        error=None if len(records.table) else records.error,
+        error=None if len(records.table) > count else records.error,
     )
 
 

@@ -56,8 +56,8 @@ class SpanReader:
             found = self._read_block(block or BlockSpan(0, 0), isinstance(span, StreamSpan))
         offsets: NDArray[np.int64] = self._borders.take(8 * (len(found.table) + 1)).view(np.int64)
         offsets[0] = 0
-        np.cumsum(found.table[:, LENGTH], out=offsets[1:])
         inside = found.table[:, LENGTH].copy()
+        np.cumsum(inside, out=offsets[1:])
         inside[-1:] -= found.beyond
         return replace(
             found,

@@ -127,8 +127,9 @@ class Batch:
         Of a pair it is one name.
         """
         # Rows of a sample stand together, and mates follow each other.
-        first = np.flatnonzero(np.diff(self.sample_index - (self.mate == 2), prepend=-2))
-        return b"".join([self.sample[row] + b"\n" for row in first.tolist()])
+        samples = (self.sample_index - (self.mate == 2)).tolist()
+        rows = zip(self.sample, samples, [-2, *samples], strict=False)
+        return b"".join([name + b"\n" for name, sample, before in rows if sample != before])
 
     @classmethod
     def empty(cls) -> Self:

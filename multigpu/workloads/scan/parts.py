@@ -51,7 +51,8 @@ class RowStats:
     @classmethod
     def of(cls, rows: Batch, named: bool = True) -> "RowStats":
         """Return those of a batch, whose samples may have no names that anyone asks for."""
-        is_mostly = 2 * rows.ambiguous.astype(np.int64) > rows.end - rows.start
+        some = np.flatnonzero(rows.ambiguous)
+        is_mostly = 2 * rows.ambiguous[some].astype(np.int64) > rows.end[some] - rows.start[some]
         return cls(
             hits=len(rows),
             mostly_ambiguous=int(is_mostly.sum()),

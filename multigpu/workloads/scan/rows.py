@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from multigpu.formats.sequences.pieces import Pieces
 from multigpu.formats.sequences.signatures import Signatures
 from multigpu.formats.storage.sources import Source, first_files
-from multigpu.kernels.compiled.text.records import LENGTH, QUALITY
+from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.scan import Hits, Patterns, allowed_bases
 from multigpu.kernels.scan.approximate.alignment import Layouts, align_layouts
 from multigpu.workloads.scan.batch import Batch
@@ -163,9 +163,10 @@ class RowMaker:
         """Return the names of the records that the hits are in; empty ones if no output asks."""
         if "sample" not in self.needs:
             return [b""] * len(hits)
-        unique, row = np.unique(hits.record.astype(np.int64), return_inverse=True)
-        names = pieces.names(unique)
-        return [names[i] for i in row.tolist()]
+        records = hits.record.tolist()
+        names = dict.fromkeys(records, b"")
+        names.update(zip(names, pieces.names(np.array([*names], np.int64)), strict=True))
+        return [names[record] for record in records]
 
     def _scores(self, pieces: Pieces, hits: Hits) -> NDArray[np.float64]:
         """Return the mean Phred score of the bases under each match: an exact sum, divided once.
@@ -175,18 +176,8 @@ class RowMaker:
         """
         if "score" not in self.needs and self._options.min_score is None:
             return np.full(len(hits), np.nan)
-        table, lengths = pieces.table[hits.record], hits.end - hits.start
-        score, has = np.full(len(table), np.nan), table[:, QUALITY] >= 0
-        if has.any():
-            table, starts, lengths = table[has], hits.start[has], lengths[has]
-            before = np.minimum(lengths, table[:, LENGTH] - starts)
-            total = pieces.text.sum_qualities(table, starts, before)
-            if self._options.circular:
-                total += pieces.text.sum_qualities(table, 0 * before, lengths - before)
-            total -= lengths * self._options.phred_offset
-            found = np.full(len(table), np.nan)
-            score[has] = np.divide(total, lengths, out=found, where=lengths > 0)
-        return score
+        windows = hits.record, hits.start, hits.end
+        return pieces.text.mean_qualities(pieces.table, windows, self._options.phred_offset)
 
     def _bulges(self, hits: Hits) -> NDArray[np.int32]:
         """Return the bases of each match that are of the sample alone, less of the signature."""
@@ -219,5 +210,6 @@ def letters_of(pieces: Pieces, records: Numbers, starts: Numbers, ends: Numbers)
 
 def _mates_of_pairs(source: Source, hits: Hits) -> NDArray[np.int8]:
     """Return int8[n]: which of a pair of reads each hit is in, 1 or 2; 0 without pairs."""
-    mates = hits.record % 2 + 1 if source.is_paired else np.zeros(len(hits))
-    return mates.astype(np.int8)
+    if not source.is_paired:
+        return np.zeros(len(hits), np.int8)
+    return (hits.record % 2 + 1).astype(np.int8)

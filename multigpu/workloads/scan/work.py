@@ -18,7 +18,6 @@ from multigpu.formats.sequences.signatures import Signatures, illegal_base
 from multigpu.formats.sequences.spans import BlockSpan, FileSpan, Span
 from multigpu.formats.sequences.streams import OpenStreams
 from multigpu.formats.storage.sources import Source, first_files
-from multigpu.kernels.compiled.text.records import LENGTH
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import BadBaseError, Hits, TooManyPatternsError
 from multigpu.kernels.scan.approximate.pieces import Portion
@@ -36,6 +35,8 @@ from multigpu.workloads.scan.rows import RowMaker, letters_of
 from multigpu.workloads.scan.search import SignatureSearch, open_search
 from multigpu.workloads.scan.sink import Findings, RecordTexts, Sink
 from multigpu.workloads.scan.views import CircularView, View, WithinView
+
+NO_SAMPLE = -1  # index that no row has
 
 
 @dataclass(eq=False, kw_only=True)
@@ -211,9 +212,9 @@ class ScanSession:
         """Return the part: rows of the lead and of the tail are kept apart from the others."""
         first, last = int(pieces.lead), len(pieces.table) - 1  # records that begin in the span
         has_tail = pieces.tail and last >= first
-        is_lead = (rows.sample_index == 0) & pieces.lead
-        is_tail = (rows.sample_index == last) & has_tail
-        rows = replace(rows, sample_index=rows.sample_index - first)
+        is_lead = rows.sample_index == (0 if pieces.lead else NO_SAMPLE)
+        is_tail = rows.sample_index == (last if has_tail else NO_SAMPLE)
+        rows = rows.numbered(-first) if first else rows
         lead = tail = None
         if pieces.lead:
             lead = RecordPiece(
@@ -226,7 +227,7 @@ class ScanSession:
                 rows=rows[is_tail],
                 edge=edge[is_tail],
             )
-        records = np.arange(first, max(first, last if has_tail else last + 1))
+        stop = max(first, last if has_tail else last + 1)
         source = self.workload.sources[pieces.source]
         whole = Findings(
             path=source.path,
@@ -234,8 +235,8 @@ class ScanSession:
             files=len(source.files),
             is_paired=source.is_paired,
             rows=rows[~(is_lead | is_tail)] if pieces.lead or has_tail else rows,
-            lengths=pieces.table[records, LENGTH],
-            names=partial(pieces.names, records),
+            lengths=pieces.inside[first:stop],
+            names=lambda: pieces.names(np.arange(first, stop)),
             letters=lambda records, *ends: letters_of(pieces, first + records, *ends),
             barcodes=self._barcode_texts(pieces),
             texts=RecordTexts(text=pieces.text, borders=pieces.borders),
@@ -254,8 +255,8 @@ class ScanSession:
             mate_begin=pieces.mate_begin,
             mate_stop=pieces.mate_stop,
             records=len(pieces.table) - first,
-            bases=int(pieces.inside.sum()),
-            longest=int(pieces.table[:, LENGTH].max(initial=0)),
+            bases=int(pieces.offsets[-1]) - pieces.beyond,
+            longest=int(np.diff(pieces.offsets).max(initial=0)),
             payloads=payloads,
             stats=RowStats.of(whole.rows, "sample" in self._rows.needs),
             lead=lead,

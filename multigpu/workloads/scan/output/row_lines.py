@@ -107,15 +107,18 @@ def bulges_of(rows: ScanRows, none: bytes) -> list[bytes]:
 
 def scores_of(rows: ScanRows, show: Callable[[float], str], missing: bytes) -> list[bytes]:
     """Return the scores as texts, NaN as `missing`."""
-    # + 0.0, so that there is no -0.0 beside 0.0.
-    return numbers_as_texts(rows.batch.score + 0.0, show, missing)
+    return numbers_as_texts(rows.batch.score, show, missing)
 
 
 def numbers_as_texts(
     values: NDArray[np.float64], show: Callable[[float], str] = repr, missing: bytes = b""
 ) -> list[bytes]:
     """Return numbers as texts, NaN as `missing`."""
-    return [missing if math.isnan(each) else show(each).encode() for each in values.tolist()]
+    # + 0.0, so that there is no -0.0 beside 0.0.
+    numbers = (values + 0.0).tolist()
+    # Most are there several times.
+    texts = {each: missing if math.isnan(each) else show(each).encode() for each in {*numbers}}
+    return [texts[each] for each in numbers]
 
 
 def decoded(names: Sequence[bytes], encoding: str) -> list[str]:
