@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, quoted
 from multigpu.formats.sequences.spans import BlockSpan
 from multigpu.kernels.compiled.text.lines import NEWLINE
-from multigpu.kernels.compiled.text.records import BASES, NAME, NAME_END, QUALITY
+from multigpu.kernels.compiled.text.records import BASES, COLUMNS, NAME, NAME_END, QUALITY
 
 Table = NDArray[np.int64]
+POSITIONS = np.zeros(COLUMNS, np.int64)
+POSITIONS[[NAME, NAME_END, BASES, QUALITY]] = 1  # columns that are positions
 
 
 class FileRecords:
@@ -62,27 +64,35 @@ class FileRecords:
         """Return in words which record is the first."""
         return place_of(self.raw, int(self.table[0, NAME]), self.begin)
 
-    def first(self, count: int) -> tuple[NDArray[np.uint8], Table, int]:
-        """Return the text of the first records, their table, and where the text is in the file."""
-        begin, end = self._start(0), self._start(count)
-        return self.raw[begin:end], moved(self.table[:count], -begin), self.begin + begin
+    def first(
+        self, count: int, at: int = 0, out: Table | None = None
+    ) -> tuple[NDArray[np.uint8], Table, int]:
+        """Return the text of the first records, their table, and where the text is in the file.
 
-    def take(self, count: int) -> tuple[NDArray[np.uint8], Table, int]:
+        at   position of the text in one that it is put in, which the table is for
+        out  memory for the table
+        """
+        begin, end = self._start(0), self._start(count)
+        table = moved(self.table[:count], at - begin, out)
+        return self.raw[begin:end], table, self.begin + begin
+
+    def take(
+        self, count: int, at: int = 0, out: Table | None = None
+    ) -> tuple[NDArray[np.uint8], Table, int]:
         """Return what `first` does, and leave it out from now on."""
-        taken, end = self.first(count), self._start(count)
+        taken, end = self.first(count, at, out), self._start(count)
         self.raw, self.table = self.raw[end:], moved(self.table[count:], -end)
         self.begin += end
         return taken
 
 
-def moved(table: Table, by: int) -> Table:
+def moved(table: Table, by: int, out: Table | None = None) -> Table:
     """Return a table with positions in a text that begins so many bytes earlier."""
-    if not by:
+    if not by and out is None:
         return table
-    table = table.copy()
-    table[:, [NAME, NAME_END, BASES]] += by
-    table[:, QUALITY] += by * (table[:, QUALITY] >= 0)
-    return table
+    found = np.add(table, by * POSITIONS, out=out)
+    found[table[:, QUALITY] < 0, QUALITY] = -1  # there is none
+    return found
 
 
 def title_at(raw: NDArray[np.uint8], name: int) -> bytes:

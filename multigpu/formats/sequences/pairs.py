@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from multigpu.errors import InputError, UsageError, option
-from multigpu.formats.sequences.file_records import FileRecords, Table, moved, place_of, title_at
+from multigpu.formats.sequences.file_records import FileRecords, Table, place_of, title_at
 from multigpu.formats.sequences.spans import BlockSpan
 from multigpu.formats.storage.sources import Block, Source, new_memory
-from multigpu.kernels.compiled.text.records import NAME, find_other_name
+from multigpu.kernels.compiled.text.records import COLUMNS, NAME, find_other_name
 
 # The number of the mate in the name of a file, before its suffixes; R makes it certain.
 MATE_MARK = re.compile(r"(?:(?:^|[/._])(?=R)|[._])(R?)([12])(?:_\d{3})?(?:\.[A-Za-z][\w-]*)*$")
@@ -180,15 +180,14 @@ def take_pairs(
 
     allocate  makes memory for the text
     """
-    texts, tables, origins, size = [], [], [], 0
-    for file in files:
-        text, table, begin = file.take(2 * count // len(files))
+    texts, origins, size = [], [], 0
+    turns = np.empty((2 * count // len(files), len(files), COLUMNS), np.int64)  # mates take turns
+    for number, file in enumerate(files):
+        text, _, begin = file.take(len(turns), size, turns[:, number])
         texts.append(text)
-        tables.append(moved(table, size))
         origins.append(begin - size)
         size += len(text)
-    raw = np.concatenate(texts, out=allocate(size))
-    table = np.stack(tables, axis=1).reshape(-1, tables[0].shape[1])  # mates in turns
+    raw, table = np.concatenate(texts, out=allocate(size)), turns.reshape(-1, COLUMNS)
     at = 2 * int(find_other_name(raw, table[::2], raw, table[1::2], True))
     strays = table[at : at + 2, NAME].tolist()
     return raw, table[:at], _stray_error(source, raw, strays, origins) if strays else None

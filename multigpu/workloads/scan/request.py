@@ -1,5 +1,6 @@
 """Request for a scan, by the command line or by Python."""
 
+import os
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any, Literal
@@ -9,6 +10,8 @@ from multigpu.run.options import Request, Resumable, RunOptions
 from multigpu.run.values import ANYTHING, StrPath
 from multigpu.workloads.scan.options import ScanOptions
 
+# Of one process. More of them wait for the interpreter, and take 2 GB of memory.
+BARCODE_THREADS = 10
 Pairs = Literal["auto", "files", "interleaved", "none"]
 # What records may be is in `multigpu.formats.sequences.memory_records`.
 PathsOrRecords = Annotated[StrPath | Iterable[Any], ANYTHING]
@@ -40,7 +43,10 @@ class ScanRequest(ScanOptions, Resumable, Request, group="Input"):
     def run(self) -> RunOptions:
         """Place and manner of the run; barcodes are compared on CPUs, whatever GPUs are given."""
         run = super().run
-        return run.changed(gpus="none") if self.sample_sheet else run
+        if self.sample_sheet is None:
+            return run
+        few = 0 if run.workers else min(len(os.sched_getaffinity(0)), BARCODE_THREADS)
+        return run.changed(gpus="none", threads=run.threads or few)
 
     @property
     def options(self) -> ScanOptions:

@@ -198,8 +198,10 @@ class RecordSink:
     def collect(self, found: Findings) -> ExtractedRecords:
         assert found.texts is not None
         goes = self._assign(found)
-        order = np.argsort(goes.file, kind="stable")
-        files, firsts = np.unique(goes.file[order], return_index=True)
+        counts = np.bincount(goes.file)
+        files = np.flatnonzero(counts)
+        # Small numbers are sorted in one pass.
+        order = np.argsort(goes.file.astype(np.min_scalar_type(len(counts))), kind="stable")
         kept, masked = np.empty((0, 2), np.int64), np.empty((0, 3), np.int64)
         if self.trim:
             kept = self._kept(found, goes)[order]
@@ -210,7 +212,7 @@ class RecordSink:
             masked = np.column_stack([place[goes.of_row], rows.start[goes.row], rows.end[goes.row]])
         return ExtractedRecords(
             files=files,
-            borders=np.append(firsts, len(order)),
+            borders=np.append(0, np.cumsum(counts[files])),
             records=goes.record[order],
             kept=kept,
             masked=masked,
