@@ -34,7 +34,7 @@ from multigpu.cluster.errors import UsageError, option
 from multigpu.cluster.files import failures_named, hidden_path, open_locked, sync_directory
 
 KIND = b"multigpu journal "
-MAGIC = KIND + b"3\n"
+MAGIC = KIND + b"4\n"
 RECORD = struct.Struct("<II")
 # Raised where bytes are unpacked that are no part.
 UNPACK_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError, struct.error)

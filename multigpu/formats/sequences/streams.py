@@ -51,7 +51,7 @@ def stream_blocks(
         ]
         return indexed_spans(source, blocks, indexes)
     if isinstance(source, PairedSource):
-        share, ahead = max(1, min(size, LARGEST_BLOCK) // len(source.files)), buffers is None
+        share, ahead = max(1, min(size // len(source.files), LARGEST_BLOCK)), buffers is None
         wait = _read_ahead if ahead else iter
         files = [
             wait(block_spans(0, file, file.stream(share, ahead), phred_offset))

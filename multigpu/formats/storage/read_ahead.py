@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-LARGEST_BLOCK = 16 << 20  # many of them wait where they were read
+LARGEST_BLOCK = 8 << 20  # many of them wait where they were read
 BLOCKS_AHEAD = 16
 
 T = TypeVar("T")

@@ -86,11 +86,13 @@ class ScanPlan(ChunkPlan):
     """Sizes of the chunks of a scan; streams are cut into `chunk_bytes` decompressed bytes.
 
     chunks     number of chunks of each source; None for streams of unknown length
+    files      most files of a source: two where there are pairs
     index      size of the index of the signatures
     host_cost  host memory that a chunk in progress takes: for each byte, and besides
     """
 
     chunks: tuple[int | None, ...]
+    files: int
     index: IndexSize
     host_cost: Cost
 
@@ -108,7 +110,7 @@ class ScanPlan(ChunkPlan):
         blocks = 0
         if None in self.chunks:
             line = BLOCKS_AHEAD + LINE_PER_THREAD * self.process_chunks
-            blocks = line * min(self.chunk_bytes, LARGEST_BLOCK)
+            blocks = line * _block_bytes(self.chunk_bytes, self.files)
         return int(PROGRAM_BYTES + self.index.memory + self.process_chunks * chunk + blocks)
 
 
@@ -142,6 +144,7 @@ def plan_scan(
     return ScanPlan(
         chunk_bytes=chunk_bytes,
         chunks=_count_chunks(sources, chunk_bytes),
+        files=max(len(source.files) for source in sources),
         budget=budget,
         cost=cost,
         lanes=lanes,
@@ -170,6 +173,11 @@ def _host_cost(sources: Sequence[Source], lengths: NDArray[np.int64], options: S
         edits = longest - int(lengths.max())
         fixed_bytes += ALIGNMENT_BYTES + MATCH_BYTES * longest + EDIT_BYTES * edits
     return Cost(BUFFER_SLACK * unit_bytes, int(fixed_bytes))
+
+
+def _block_bytes(chunk_bytes: int, files: int) -> int:
+    """Return the bytes of a block of a stream that is read from so many files in step."""
+    return min(chunk_bytes, files * LARGEST_BLOCK)
 
 
 def _best_chunk_bytes(sources: Sequence[Source], capacity: Capacity) -> int:
@@ -214,7 +222,6 @@ def scan_spans(
 
     after  the last part that is finished; None: none is
     """
-    block_bytes = min(plan.chunk_bytes, LARGEST_BLOCK)
     workers_read = streams_on_workers(sources)
     for number, source in enumerate(sources):
         first = 0
@@ -231,8 +238,8 @@ def scan_spans(
             yield Series(blocks, attrgetter("ended"), attrgetter("row_bytes"))
             continue
         else:
-            about = (number, source, block_bytes, options.phred_offset)
-            spans = stream_blocks(*about)
+            block_bytes = _block_bytes(plan.chunk_bytes, len(source.files))
+            spans = stream_blocks(number, source, block_bytes, options.phred_offset)
         yield from itertools.islice(spans, first, None)
 
 
@@ -250,8 +257,10 @@ def finished_span(
         spans = ranges.setdefault(number, _bgzf_spans(number, source, plan))
         span = next(each for each in spans if each.number == part.number)
     else:
-        size = SERIES_BLOCK if number in streams_on_workers(sources) else LARGEST_BLOCK
-        return StreamSpan(number, part.number, 0, min(plan.chunk_bytes, size))
+        size = _block_bytes(plan.chunk_bytes, len(source.files))
+        if number in streams_on_workers(sources):
+            size = min(plan.chunk_bytes, SERIES_BLOCK)
+        return StreamSpan(number, part.number, 0, size)
     begin, stop = (part.begin, part.stop) if part.begin >= 0 else (span.start, span.start)
     return replace(span, start=begin, stop=stop, exact=True)
 

@@ -117,7 +117,7 @@ def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) ->
 
 
 def test_journal__of_another_version_is_not_gone_on_with_but_started_over(tmp_path: Path) -> None:
-    content = MAGIC.replace(b"3", b"2")
+    content = MAGIC.replace(b"4", b"3")
     (tmp_path / "j").write_bytes(content)
     with pytest.raises(UsageError, match=r"of this version; start over, without resume$"):
         opened(tmp_path / "j")
