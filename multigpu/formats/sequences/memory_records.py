@@ -81,7 +81,12 @@ class ArrowRecords(RecordSource):
     """Records in a table with columns `name`, `sequence` and perhaps `quality`; not copied."""
 
     def __init__(self, name: str, table: ArrowStream) -> None:
-        self._reader = pyarrow().RecordBatchReader.from_stream(table)
+        pa = pyarrow()
+        # Before its version 25 Arrow crashed over streams of its own tables with views of texts.
+        if isinstance(table, pa.Table):
+            self._reader = table.to_reader()
+        else:
+            self._reader = pa.RecordBatchReader.from_stream(table)
         names = self._reader.schema.names
         if missing := [column for column in FORM[:2] if column not in names]:
             raise InputError(name, f"the table has no column {missing[0]}: {several(names)}")
