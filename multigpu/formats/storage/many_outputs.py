@@ -18,6 +18,7 @@ from typing import Self
 from multigpu.cluster.files import failures_named, take_mode, temporary_folder
 from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.storage.decompress import BGZF_END
+from multigpu.kernels.compiled.parallel import cores
 
 BLOCK = 0xFF00  # bytes of content, as bgzip has them
 BGZF_HEADER = struct.Struct("<4BI2B4H")
@@ -78,7 +79,7 @@ class ManyOutputs:
 
     def __init__(self, scratch: Path, paths: Sequence[str], compressed: bool) -> None:
         self._scratch, self._paths, self._compressed = scratch, paths, compressed
-        threads = len(os.sched_getaffinity(0))
+        threads = cores()
         self._writers = ThreadPoolExecutor(threads, "output")
         self._helpers = ThreadPoolExecutor(threads, "compress")  # for large pieces
         self._shares = [range(first, len(paths), threads) for first in range(threads)]

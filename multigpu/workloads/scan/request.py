@@ -1,10 +1,10 @@
 """Request for a scan, by the command line or by Python."""
 
-import os
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any, Literal
 
+from multigpu.kernels.compiled.parallel import cores
 from multigpu.run.declarations import declaration, declare
 from multigpu.run.options import Request, Resumable, RunOptions
 from multigpu.run.values import ANYTHING, StrPath
@@ -45,7 +45,7 @@ class ScanRequest(ScanOptions, Resumable, Request, group="Input"):
         run = super().run
         if self.sample_sheet is None:
             return run
-        few = 0 if run.workers else min(len(os.sched_getaffinity(0)), BARCODE_THREADS)
+        few = 0 if run.workers else min(cores(), BARCODE_THREADS)
         return run.changed(gpus="none", threads=run.threads or few)
 
     @property

@@ -1,6 +1,5 @@
 """Sexes of samples, inferred from their coverage, and the copies of X and Y that are usual."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from multigpu.formats.alignments.regions import Regions
 from multigpu.formats.tables.counts import Counts
+from multigpu.kernels.compiled.parallel import cores
 from multigpu.kernels.normalization import cpu as normalization
 from multigpu.workloads.cnv.records import Floats
 from multigpu.workloads.cnv.samples.genomes import (
@@ -103,7 +103,7 @@ def coverage(counts: NDArray[Any], regions: Regions, par: Intervals = ()) -> Cov
     on_x = (regions.chrom == x) & ~are_inside(par, regions.start, regions.end)
     if not (autosomal.any() and on_x.any()):
         return None
-    table = normalization.CohortCounts(counts, len(os.sched_getaffinity(0)))
+    table = normalization.CohortCounts(counts, cores())
     base, reads_of_x = (table.sums(rows).sum(axis=0) / rows.sum() for rows in (autosomal, on_x))
     with np.errstate(divide="ignore", invalid="ignore"):
         of_y, y_is_informative = _y_coverage(counts[on_y], base) if on_y.any() else (None, False)
