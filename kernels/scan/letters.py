@@ -24,11 +24,17 @@ def count_ambiguous(letters: Any, starts: Any, lengths: Any) -> Any:
     """Return int32[n]: the ambiguous bases of every window letters[start : start + length]."""
     out = np.empty(starts.shape[0], np.int32)
     for i in range(starts.shape[0]):
-        unambiguous = np.uint32(0)
-        for letter in letters[starts[i] : starts[i] + lengths[i]]:
-            unambiguous += _UNAMBIGUOUS >> np.uint32(letter & 31) & _ONE
-        out[i] = lengths[i] - np.int64(unambiguous)
+        out[i] = ambiguous_in(letters, starts[i], lengths[i])
     return out
+
+
+@jit_no_alloc
+def ambiguous_in(letters: Any, start: Any, length: Any) -> Any:
+    """Return the number of ambiguous bases of a window of letters."""
+    unambiguous = np.uint32(0)
+    for letter in letters[start : start + length]:
+        unambiguous += _UNAMBIGUOUS >> np.uint32(letter & 31) & _ONE
+    return length - np.int64(unambiguous)
 
 
 @jit_no_alloc

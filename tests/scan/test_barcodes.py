@@ -57,7 +57,7 @@ def test_reads_are_of_the_nearest(data: st.DataObject, most: int, delta: int, pl
         length.flatmap(lambda n: st.text("ACGTN", min_size=n, max_size=n)) for length in lengths
     ]
     samples = data.draw(st.lists(st.tuples(*barcode).map(list), min_size=1, max_size=5))
-    reads = data.draw(st.lists(st.tuples(bases, bases).map(list), max_size=8))
+    reads = 2 * data.draw(st.lists(st.tuples(bases, bases).map(list), max_size=8))
     windows, barcodes = [], []
     for column in (0, 1):
         texts = [read[column].encode() for read in reads]
@@ -67,11 +67,19 @@ def test_reads_are_of_the_nearest(data: st.DataObject, most: int, delta: int, pl
         limits = np.full(len(samples), most)
         given_barcodes = [sample[column].encode() for sample in samples]
         barcodes.append(Barcodes.of(given_barcodes, limits, strict=False))
-    rows = assign((windows[0], windows[1]), (barcodes[0], barcodes[1]), delta)
+    rows = assign((windows[0], windows[1]), (barcodes[0], barcodes[1]), delta, 2, 2)
     expected = [rows_of(read, samples, most, delta, places) for read in reads]
-    assert [tuple(row) for row in rows.tolist()] == [
-        (number, *row) for number, its in enumerate(expected) for row in its
-    ]
+    wanted = []
+    for number, its in enumerate(expected):
+        for mate in (0, 1):
+            for sample, *found, shared in its:
+                start, errors = found[2 * mate : 2 * mate + 2]
+                length, text = len(samples[sample][mate]), reads[number][mate]
+                ambiguous = text[start : start + length].count("N")
+                wanted.append(
+                    (2 * number + mate, sample, start, start + length, errors, ambiguous, shared)
+                )
+    assert list(zip(*(each.tolist() for each in rows), strict=True)) == wanted
 
 
 SHEET = b"sample,barcode1\na,ACGTAC\nb,TTGGCC\nc,ACGTAGG\n"

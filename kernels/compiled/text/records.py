@@ -84,6 +84,16 @@ def gather(raw: Any, table: Any, letters: Any, at: Any) -> Any:
 
 
 @jit_no_alloc
+def move(table: Any, by: Any, out: Any) -> None:
+    """Fill a table with the records of another one, with positions that are greater by so much."""
+    for i in range(table.shape[0]):
+        for column in (NAME, NAME_END, BASES):
+            out[i, column] = table[i, column] + by
+        out[i, LENGTH], out[i, WRAPPED] = table[i, LENGTH], table[i, WRAPPED]
+        out[i, QUALITY] = table[i, QUALITY] + by if table[i, QUALITY] >= 0 else -1
+
+
+@jit_no_alloc
 def mean_qualities(
     file: Any, block: Any, table: Any, rows: Any, starts: Any, ends: Any, offset: Any, means: Any
 ) -> Any:
@@ -204,18 +214,30 @@ def find_other_name(raw: Any, table: Any, other_raw: Any, other_table: Any, mate
 
 
 @jit_no_alloc
-def copy_records(raw: Any, begins: Any, sizes: Any, offsets: Any, out: Any) -> None:
-    """Copy records of a text to `out`.
+def find_offsets(raw: Any, begins: Any, ends: Any, chosen: Any, offsets: Any) -> Any:
+    """Find where records begin that are copied one after the other; return their bytes.
 
-    begins   int64[k]      where each record begins in the text
-    sizes    int64[k]      its bytes in the text
-    offsets  int64[k + 1]  where they go; a place that is one byte longer ends with a newline
+    begins   int64[n]      where each record begins in the text
+    ends     int64[n]      and ends; the line end of the last one is added where it has none
+    chosen   int64[k]      numbers of the records
+    offsets  int64[k + 1]  takes where they begin, and the end
     """
-    for i in range(begins.shape[0]):
-        stop = offsets[i] + sizes[i]
-        copy_bytes(out, offsets[i], raw, begins[i], sizes[i])
-        if offsets[i + 1] > stop:
-            out[stop] = NEWLINE
+    offsets[0] = 0
+    for i in range(chosen.shape[0]):
+        begin, end = begins[chosen[i]], ends[chosen[i]]
+        has_end = end > begin and raw[end - 1] == NEWLINE
+        offsets[i + 1] = offsets[i] + end - begin + (not has_end)
+    return offsets[chosen.shape[0]]
+
+
+@jit_no_alloc
+def copy_records(raw: Any, begins: Any, ends: Any, chosen: Any, offsets: Any, out: Any) -> None:
+    """Copy records of a text to `out`; see `find_offsets`."""
+    for i in range(chosen.shape[0]):
+        begin, size = begins[chosen[i]], ends[chosen[i]] - begins[chosen[i]]
+        copy_bytes(out, offsets[i], raw, begin, size)
+        if offsets[i + 1] > offsets[i] + size:
+            out[offsets[i] + size] = NEWLINE
 
 
 @jit_no_alloc

@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 from multigpu.errors import InputError, quoted
 from multigpu.formats.sequences.spans import BlockSpan
 from multigpu.kernels.compiled.text.lines import NEWLINE
-from multigpu.kernels.compiled.text.records import BASES, COLUMNS, NAME, NAME_END, QUALITY
+from multigpu.kernels.compiled.text.records import NAME, move
 
 Table = NDArray[np.int64]
-POSITIONS = np.zeros(COLUMNS, np.int64)
-POSITIONS[[NAME, NAME_END, BASES, QUALITY]] = 1  # columns that are positions
 
 
 class FileRecords:
@@ -90,8 +88,8 @@ def moved(table: Table, by: int, out: Table | None = None) -> Table:
     """Return a table with positions in a text that begins so many bytes earlier."""
     if not by and out is None:
         return table
-    found = np.add(table, by * POSITIONS, out=out)
-    found[table[:, QUALITY] < 0, QUALITY] = -1  # there is none
+    found = np.empty_like(table) if out is None else out
+    move(table, by, found)
     return found
 
 

@@ -48,11 +48,17 @@ class TextInMemory:
         records.mean_qualities(-1, self.raw, table, *windows, offset, means)
         return means
 
-    def copy_records(
-        self, begins: Positions, sizes: Positions, offsets: Positions, out: NDArray[np.uint8]
-    ) -> None:
-        """Copy windows, as `multigpu.kernels.compiled.text.records.copy_records` does."""
-        records.copy_records(self.raw, begins, sizes, offsets, out)
+    def copied(
+        self, begins: Positions, ends: Positions, chosen: NDArray[np.integer]
+    ) -> tuple[NDArray[np.uint8], Positions]:
+        """Return the text of some of the records in these windows, and where each begins in it.
+
+        The last line gets an end where it has none.
+        """
+        offsets = np.empty(len(chosen) + 1, np.int64)
+        out = np.empty(records.find_offsets(self.raw, begins, ends, chosen, offsets), np.uint8)
+        records.copy_records(self.raw, begins, ends, chosen, offsets, out)
+        return out, offsets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,13 +89,13 @@ class TextInFile:
                 raise_unreadable(number, self.path, int(table[windows[0][wrong], QUALITY]))
         return means
 
-    def copy_records(
-        self, begins: Positions, sizes: Positions, offsets: Positions, out: NDArray[np.uint8]
-    ) -> None:
-        if len(begins):
-            first, stop = begins.min(), (begins + sizes).max()
-            raw = self._read(np.array([first]), np.array([stop]))
-            records.copy_records(raw, begins - first, sizes, offsets, out)
+    def copied(
+        self, begins: Positions, ends: Positions, chosen: NDArray[np.integer]
+    ) -> tuple[NDArray[np.uint8], Positions]:
+        stop = ends[chosen].max(initial=0)
+        first = begins[chosen].min(initial=stop)
+        raw = self._read(np.array([first]), np.array([stop]))
+        return TextInMemory(raw).copied(begins - first, ends - first, chosen)
 
 
 Text = TextInMemory | TextInFile
@@ -154,12 +160,12 @@ class Pieces:
 
         It has all of a record only where records are not cut.
         """
-        begins, ends = self.table[:, NAME] - 1, np.empty(len(self.table), np.int64)
-        # Of two files the text of the second follows.
-        order = np.argsort(begins, kind="stable")
-        ends[order[:-1]] = begins[order[1:]]
-        text = self.text
-        ends[order[-1:]] = len(text.raw) if isinstance(text, TextInMemory) else self.stop
+        begins, text = self.table[:, NAME] - 1, self.text
+        ends = np.full(len(begins), len(text.raw) if isinstance(text, TextInMemory) else self.stop)
+        # Of two files records take turns, and the text of the second follows that of the first.
+        step = 2 if len(begins) > 2 and begins[1] > begins[2] else 1
+        ends[:-step] = begins[step:]
+        ends[-step:-1] = begins[1:step]
         return begins, ends
 
     def name(self, piece: int) -> bytes:

@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from resource import RLIMIT_NOFILE, getrlimit
 from typing import Self
 
 from multigpu.cluster.files import failures_named, take_mode, temporary_folder
@@ -83,6 +84,7 @@ class ManyOutputs:
         self._writers = ThreadPoolExecutor(threads, "output")
         self._helpers = ThreadPoolExecutor(threads, "compress")  # for large pieces
         self._shares = [range(first, len(paths), threads) for first in range(threads)]
+        self._stay, self._open = getrlimit(RLIMIT_NOFILE)[0] // 4, dict[int, int]()
         self._held: list[list[memoryview]] = [[] for _ in paths]  # content of each file
         self._rests = [b""] * len(paths)  # of each file, less than a block, to be compressed
         self._writing: list[Future[None]] = []
@@ -93,6 +95,8 @@ class ManyOutputs:
     def __exit__(self, *_: object) -> None:
         for pool in (self._writers, self._helpers):
             pool.shutdown(cancel_futures=True)
+        for file in self._open.values():
+            os.close(file)
 
     def hold(self, pieces: Iterable[Piece]) -> None:
         """Append pieces to their files when these are written next: they may not change before."""
@@ -126,11 +130,16 @@ class ManyOutputs:
             if not (contents or final):
                 continue
             with failures_named(self._paths[number]):
-                file = os.open(f"{self._scratch}/{number}", APPEND, 0o666)  # less what `umask` says
+                file = self._open.pop(number, None)
+                if file is None:  # with the mode less what `umask` says
+                    file = os.open(f"{self._scratch}/{number}", APPEND, 0o666)
                 try:
                     _write(file, deque(contents))
                 finally:
-                    os.close(file)
+                    if number < self._stay:
+                        self._open[number] = file
+                    else:
+                        os.close(file)
 
     def _blocks(
         self, number: int, pieces: Iterable[memoryview], final: bool

@@ -6,7 +6,6 @@ index reads, in files of their own or in the titles of the reads.
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,24 +19,12 @@ from multigpu.kernels.compiled.text.records import NAME_END
 from multigpu.kernels.device.buffers import Buffers
 from multigpu.kernels.scan import Chunk, Hits, allowed_bases
 from multigpu.kernels.scan.approximate.pieces import Portion
-from multigpu.kernels.scan.barcodes import (
-    ERRORS,
-    OTHER_ERRORS,
-    OTHER_START,
-    READ,
-    SAMPLE,
-    SHARED,
-    START,
-    Barcodes,
-    BarcodeWindows,
-    assign,
-)
+from multigpu.kernels.scan.barcodes import Barcodes, BarcodeWindows, assign
 from multigpu.workloads.scan.options import HEADERS, ScanOptions
 from multigpu.workloads.scan.patterns import patterns_of
 from multigpu.workloads.scan.search import (
     Matches,
     SignatureSearch,
-    count_in_matches,
     unpinned,
 )
 
@@ -80,29 +67,22 @@ class BarcodeSearch(SignatureSearch):
         each record, of no bases and with the errors of both barcodes.
         """
         step = 2 if self._sources[pieces.source].is_paired else 1
-        windows = self._windows(pieces, step)
-        rows = assign(windows, self._barcodes, self._options.min_delta)
-        record, sample = step * rows[:, READ], rows[:, SAMPLE]
-        places: list[tuple[Numbers, ...]] = []  # record, start, end and errors
-        if self._options.index_reads:
-            nowhere, errors = 0 * record, rows[:, ERRORS] + rows[:, OTHER_ERRORS]
-            places = [(record + mate, nowhere, nowhere, errors) for mate in range(step)]
-        else:
-            columns = ((START, ERRORS), (OTHER_START, OTHER_ERRORS))[: 1 + self._is_dual]
-            for mate, (start, errors) in enumerate(rows[:, each].T for each in columns):
-                barcodes = self._barcodes[mate]
-                end = start + barcodes.lengths[sample]
-                places.append((record + mate, start, end, errors))
-        record, start, end, errors = np.concatenate(places, axis=1)
-        pattern, tied = (np.tile(each, len(places)) for each in (sample, rows[:, SHARED]))
-        order = np.argsort(record, kind="stable")
-        hits = Hits.at_places(record, pattern, start, errors, self.patterns.lengths)
-        hits = replace(hits, end=end).take(order)
+        places = 0 if self._options.index_reads else 1 + self._is_dual
+        windows, delta = self._windows(pieces, step), self._options.min_delta
+        rows = assign(windows, self._barcodes, delta, step, places)
+        hits = Hits(
+            record=rows.record,
+            pattern=rows.sample,
+            start=rows.start,
+            end=rows.end,
+            errors=rows.errors,
+            edge=np.zeros(len(rows.record), np.uint8),
+        )
         return Matches(
             hits=hits,
             cigars=[b""] * len(hits),
-            ambiguous=count_in_matches(pieces, hits),
-            tied=tied[order].astype(np.int32),
+            ambiguous=rows.ambiguous,
+            tied=rows.shared,
         )
 
     def texts(self, pieces: Pieces, reads: Numbers) -> list[bytes]:

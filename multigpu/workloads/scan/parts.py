@@ -68,7 +68,7 @@ class ExtractedRecords:
 
     files    int64[f]      numbers of the files, ascending
     borders  int64[f + 1]  the first record of each file among all, and their number
-    records  int64[k]      numbers of the records in the span
+    records  int32[k]      numbers of the records in the span
     kept     int64[k, 2]   bases of each record that are kept; int64[0, 2]: all
     masked   int64[m, 3]   record (0 to k), begin and end of bases that N is written over
     content  uint8[b]      text of the records
@@ -77,26 +77,15 @@ class ExtractedRecords:
 
     files: NDArray[np.int64]
     borders: NDArray[np.int64]
-    records: NDArray[np.int64]
+    records: NDArray[np.int32]
     kept: NDArray[np.int64]
     masked: NDArray[np.int64]
     content: NDArray[np.uint8] | None = field(default=None, metadata=NOT_KEPT)
     edges: NDArray[np.int64] | None = field(default=None, metadata=NOT_KEPT)
 
     def read(self, texts: RecordTexts) -> "ExtractedRecords":
-        """Return the same with its content. Raises InputError where a file cannot be read.
-
-        The last line of a file gets an end where it has none.
-        """
-        begins, ends = texts.borders()
-        sizes, rooms = ends - begins, ends - begins
-        last = slice(max(0, len(ends) - 2), None)  # of a file, or of both of a pair
-        lines = texts.text.windows(ends[last] - 1, ends[last])
-        rooms[last] += np.array([line != b"\n" for line in lines], np.int64)
-        offsets = np.zeros(len(self.records) + 1, np.int64)
-        np.cumsum(rooms[self.records], out=offsets[1:])
-        out = np.empty(int(offsets[-1]), np.uint8)
-        texts.text.copy_records(begins[self.records], sizes[self.records], offsets, out)
+        """Return the same with its content. Raises InputError where a file cannot be read."""
+        out, offsets = texts.text.copied(*texts.borders(), self.records)
         if len(self.kept):
             trim_records(out, offsets, self.kept)
         if len(self.masked):

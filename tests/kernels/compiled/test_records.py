@@ -6,7 +6,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multigpu.kernels.compiled.text.records import copy_records, mask_records, trim_records
+from multigpu.kernels.compiled.text.records import (
+    copy_records,
+    find_offsets,
+    mask_records,
+    trim_records,
+)
 
 LINES = st.lists(st.text("ACgtN", min_size=1, max_size=4), min_size=1, max_size=4)
 
@@ -67,7 +72,8 @@ def test_records__are_trimmed_and_masked_on_their_lines(
 
 def test_copy__ends_a_last_line_that_has_no_end() -> None:
     raw = np.frombuffer(b"@a\nC\n+\nI\n@b\nG\n+\nI", np.uint8)
-    begins, sizes = np.array([9, 0]), np.array([8, 9])
-    offsets, out = np.array([0, 9, 18]), np.empty(18, np.uint8)
-    copy_records(raw, begins, sizes, offsets, out)
+    begins, ends, chosen = np.array([0, 9]), np.array([9, 17]), np.array([1, 0])
+    offsets = np.empty(3, np.int64)
+    out = np.empty(find_offsets(raw, begins, ends, chosen, offsets), np.uint8)
+    copy_records(raw, begins, ends, chosen, offsets, out)
     assert out.tobytes() == b"@b\nG\n+\nI\n@a\nC\n+\nI\n"

@@ -329,7 +329,9 @@ def test_paths__have_numbers_are_different_and_have_names_of_files() -> None:
     paths = RecordPaths("matched", "out/{signature}/{file}_{{{signature}.fq", values)
     found = paths.paths()
     assert len(paths) == len(found) == 6
-    assert found[int(paths.numbers(file=1, signature=2))] == "out/z/b_{z.fq"
+    first, name, source, _ = paths.numbering(0, 1)
+    assert (first, source) == (1, 1)
+    assert found[first + 2 * name] == "out/z/b_{z.fq"
     assert Path(paths.title).parent == Path("out")
     values = {"file": ("a", "ab"), "signature": ("bc", "c")}
     with pytest.raises(UsageError, match="different records would go to one file, abc"):

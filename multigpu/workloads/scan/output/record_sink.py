@@ -16,7 +16,6 @@ from itertools import pairwise, product
 from math import prod
 from pathlib import Path, PurePath
 from string import Formatter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +30,7 @@ from multigpu.formats.storage.compressed import compression_of
 from multigpu.formats.storage.input_paths import suffix_of
 from multigpu.formats.storage.many_outputs import atomic_outputs
 from multigpu.formats.storage.suffixes import FOREIGN, uncompressed_suffix
+from multigpu.kernels.compiled.destinations import Destinations, Numbering, place_records
 from multigpu.workloads.scan.job import ScanJob
 from multigpu.workloads.scan.options import PairRule, ScanOutput, Trim, existing_name
 from multigpu.workloads.scan.output.row_sink import Write
@@ -111,12 +111,13 @@ class RecordPaths:
         """A path for all of the files, in the folder where they or their folders are made."""
         return existing_name(self.template)
 
-    def numbers(self, **indices: int | NDArray[Any]) -> NDArray[np.int64]:
-        """Return the number of the file for an index into the values of each field, or 0."""
-        number: Any = np.int64(0)
-        for name in self.fields:
-            number = number * len(self.values[name]) + indices.get(name, 0)
-        return np.asarray(number, np.int64)
+    def numbering(self, first: int, source: int) -> Numbering:
+        """Return the numbers of the files of records of an input file, after `first` others."""
+        steps, step = dict.fromkeys(FIELDS, 0), 1
+        for name in reversed(self.fields):
+            steps[name], step = step, step * len(self.values[name])
+        label = steps["sample"] + steps["signature"]
+        return Numbering(first + source * steps["file"], label, steps["file"], steps["mate"])
 
     def names(self, number: int) -> dict[str, str]:
         """Return the names in the path of a file, by their fields."""
@@ -162,8 +163,8 @@ class RecordSink:
 
     matched    files of records with a match, if they are asked for
     unmatched  files of the others, if they are asked for; their numbers follow
-    labels     int32[signatures]  index of each signature's name in the paths
-    tied       index of the name for signatures that are equally good
+    labels     int64[signatures + 1]  index of each signature's name in the paths, and of the name
+               for those that are equally good
     trim       what of the records is cut off with a match
     mask       whether N is written over matches
     pair_rule  whether a pair goes where any of its mates goes, or only where both do
@@ -173,8 +174,7 @@ class RecordSink:
 
     matched: RecordPaths | None
     unmatched: RecordPaths | None
-    labels: NDArray[np.int32]
-    tied: int
+    labels: NDArray[np.int64]
     trim: Trim | None
     mask: bool
     pair_rule: PairRule
@@ -197,72 +197,54 @@ class RecordSink:
 
     def collect(self, found: Findings) -> ExtractedRecords:
         assert found.texts is not None
-        goes = self._assign(found)
-        counts = np.bincount(goes.file)
+        goes = self._place(found)
+        counts = np.diff(goes.ends, prepend=0)
         files = np.flatnonzero(counts)
-        # Small numbers are sorted in one pass.
-        order = np.argsort(goes.file.astype(np.min_scalar_type(len(counts))), kind="stable")
         kept, masked = np.empty((0, 2), np.int64), np.empty((0, 3), np.int64)
         if self.trim:
-            kept = self._kept(found, goes)[order]
+            kept = self._kept(found, goes)
         if self.mask:
-            place = np.empty(len(order), np.int64)
-            place[order] = np.arange(len(order))
-            rows = found.rows
-            masked = np.column_stack([place[goes.of_row], rows.start[goes.row], rows.end[goes.row]])
+            rows, row = found.rows, np.flatnonzero(goes.places >= 0)
+            masked = np.column_stack([goes.places[row], rows.start[row], rows.end[row]])
         return ExtractedRecords(
             files=files,
-            borders=np.append(0, np.cumsum(counts[files])),
-            records=goes.record[order],
+            borders=np.append(0, goes.ends[files]),
+            records=goes.records,
             kept=kept,
             masked=masked,
         ).read(found.texts)
 
-    def _assign(self, found: Findings) -> "_Destinations":
+    def _place(self, found: Findings) -> Destinations:
         """Return where the records go."""
-        rows, mates = found.rows, 2 if found.is_paired else 1
-        reads = len(found.lengths) // mates
-        group = np.zeros(len(rows), np.int64)
-        if self.matched:
-            label = np.where(rows.tied > 1, self.tied, self.labels[rows.signature])
-            group = self.matched.numbers(file=found.source, signature=label, sample=label)
-        files = len(self.matched) if self.matched else 1
-        keys, which = np.unique(rows.sample_index // mates * files + group, return_inverse=True)
-        is_kept = np.ones(len(keys), bool)
-        if self.pair_rule == "both" and found.is_paired:
-            has_mate = np.zeros((len(keys), mates), bool)
-            has_mate[which, rows.sample_index % mates] = True
-            is_kept = has_mate[:, 0] & has_mate[:, 1]
-        read, group = np.divmod(keys[is_kept], files)
-        is_matched = np.zeros(reads, bool)
-        is_matched[read] = True
-        row = np.flatnonzero(is_kept[which])
-        of_row = (np.cumsum(is_kept) - 1)[which[row]] * mates + rows.sample_index[row] % mates
-        if not self.matched:
-            read, group, row, of_row = read[:0], group[:0], row[:0], of_row[:0]
-        matched = _with_mates(read, mates)
-        unmatched = _with_mates(np.flatnonzero(~is_matched) if self.unmatched else read[:0], mates)
-        file = np.repeat(group, mates)
-        if self.matched:
-            file += self.matched.numbers(file=matched % found.files, mate=matched % mates)
-        if self.unmatched:
-            source = found.source + unmatched % found.files
-            number = self.unmatched.numbers(file=source, mate=unmatched % mates)
-            border = files if self.matched else 0
-            file = np.append(file, np.broadcast_to(number, len(unmatched)) + border)
-        record = np.append(matched, unmatched)
-        return _Destinations(record=record, file=file, row=row, of_row=of_row)
+        rows, none = found.rows, Numbering()
+        matched = self.matched.numbering(0, found.source) if self.matched else none
+        border = len(self.matched or ())
+        unmatched = self.unmatched.numbering(border, found.source) if self.unmatched else none
+        return place_records(
+            rows.sample_index,
+            rows.signature,
+            rows.tied,
+            self.labels if matched.name else np.zeros_like(self.labels),
+            len(found.lengths),
+            mates=2 if found.is_paired else 1,
+            files=found.files,
+            both=found.is_paired and self.pair_rule == "both",
+            matched=matched,
+            unmatched=unmatched,
+            total=border + len(self.unmatched or ()),
+        )
 
-    def _kept(self, found: Findings, goes: "_Destinations") -> Numbers:
+    def _kept(self, found: Findings, goes: Destinations) -> Numbers:
         """Return int64[k, 2]: the bases of each record that no match cuts off."""
-        rows, row, lengths = found.rows, goes.row, found.lengths[goes.record]
-        kept = np.column_stack([np.zeros(len(lengths), np.int64), lengths])
+        rows, row, lengths = found.rows, np.flatnonzero(goes.places >= 0), found.lengths
+        kept = np.column_stack([np.zeros(len(goes.records), np.int64), lengths[goes.records]])
         start, end, length = rows.start[row], rows.end[row], rows.sample_length[row]
         is_begin = np.full(len(row), self.trim == "before")
         if self.trim == "nearer":
             is_begin = start <= length - end
-        np.maximum.at(kept[:, 0], goes.of_row[is_begin], end[is_begin])
-        np.minimum.at(kept[:, 1], goes.of_row[~is_begin], start[~is_begin])
+        place = goes.places[row]
+        np.maximum.at(kept[:, 0], place[is_begin], end[is_begin])
+        np.minimum.at(kept[:, 1], place[~is_begin], start[~is_begin])
         kept[:, 1] = np.maximum(kept[:, 1], kept[:, 0])
         return kept
 
@@ -300,32 +282,11 @@ class RecordSink:
         fastq_to_bam(path, group, are_pairs=self.are_pairs and "mate" not in names)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Destinations:
-    """Records and the files that they go to, without an order.
-
-    record  int64[k]  number of the record in the chunk
-    file    int64[k]  number of the file
-    row     intp[r]   rows that give one of these, by their numbers
-    of_row  int64[r]  which of them, 0 to k
-    """
-
-    record: Numbers
-    file: Numbers
-    row: NDArray[np.intp]
-    of_row: Numbers
-
-
-def _with_mates(reads: Numbers, mates: int) -> Numbers:
-    """Return the records of reads, which have so many mates."""
-    return (reads[:, None] * mates + np.arange(mates)).ravel()
-
-
 def record_sink(job: ScanJob, out: ScanOutput) -> RecordSink:
     """Return the output of records. Raises UsageError for paths that a run cannot write."""
     names = list(dict.fromkeys(map(escape, job.signatures.names)))
     index = {name: at for at, name in enumerate(names)}
-    labels = np.array([index[escape(name)] for name in job.signatures.names], np.int32)
+    labels = np.array([*(index[escape(n)] for n in job.signatures.names), len(names)], np.int64)
     found = (*names, TIED) if job.options.are_top else names
     files = tuple(map(name_of_file, job.paths))
     values = {"file": files}
@@ -364,7 +325,6 @@ def record_sink(job: ScanJob, out: ScanOutput) -> RecordSink:
         matched=matched,
         unmatched=unmatched,
         labels=labels,
-        tied=len(names),
         trim=out.trim,
         mask=out.mask,
         pair_rule=out.pair_rule,
