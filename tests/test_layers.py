@@ -1,9 +1,14 @@
-"""The architecture's two promises about imports: downwards only, and nothing heavy at the start."""
+"""The architecture's promises about imports: downwards, what is installed, nothing heavy first."""
 
 import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from support.program import run_python
 from support.sources import ROOT, modules
 
@@ -33,6 +38,18 @@ HEAVY = {
     "cupy", "dask", "dask_cuda", "distributed", "gemmi", "jinja2", "numba", "pandas",
     "plotly", "pyarrow", "pysam", "rdkit", "zarr",
 }  # fmt: skip
+# Imported without being installed with the package, and where: by an extra, or as the user's own.
+OPTIONAL = {
+    "compression": {"zstandard.py"},  # of Python 3.14
+    "cupy": {"*"},
+    "dask_cuda": {"dask_clients.py"},
+    "gemmi": {"receptors.py"},
+    "h5py": {"counts_gatk.py"},
+    "meeko": {"receptors.py"},
+    "polars": {"api.py"},
+    "pyBigWig": {"tracks.py"},
+    "scipy": {"reference.py"},  # an oracle of the tests
+}
 MODULES = [*modules()]
 
 
@@ -74,6 +91,34 @@ def test_imports__run_downwards_only() -> None:
             upwards[str(path.relative_to(ROOT))] = wrong
     assert len(MODULES) > 100
     assert upwards == {}
+
+
+def installed_with(names: list[str]) -> set[str]:
+    """Return the distributions that come with some, without their extras."""
+    found: set[str] = set()
+    while names:
+        name = re.sub("[-_.]+", "-", names.pop()).lower()
+        if name not in found:
+            found.add(name)
+            needs = map(Requirement, requires(name) or ())
+            names += [each.name for each in needs if not each.marker or each.marker.evaluate()]
+    return found
+
+
+def test_imports__come_with_the_package() -> None:
+    """An installation without extras has no other module; the tests' environment has many more."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needs = map(Requirement, project["dependencies"])
+    names = [each.name for each in needs if not each.marker or each.marker.evaluate()]
+    installed, owners = installed_with(names), packages_distributions()
+    missing = []
+    for path in MODULES:
+        imports = imported_modules(path.read_text(encoding="utf-8"), "multigpu")
+        for name in {each.partition(".")[0] for each in imports} - sys.stdlib_module_names - OURS:
+            owned = {re.sub("[-_.]+", "-", each).lower() for each in owners.get(name, ())}
+            if not owned & installed and not {path.name, "*"} & OPTIONAL.get(name, set()):
+                missing.append(f"{path.relative_to(ROOT)}: {name}")
+    assert missing == []
 
 
 def test_imports__are_found_in_every_form() -> None:

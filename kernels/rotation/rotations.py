@@ -196,13 +196,14 @@ def covering_radius(rotations: ListedRotations) -> float:
     Found by climbing from the farthest of many rotations: never too large, and some thousandths too
     small where it was compared with a thousand times as many.
     """
-    from scipy.spatial import KDTree
+    from multigpu.kernels.rotation.nearest import k_d_tree, nearest_distances
 
-    held = KDTree(rotations.quaternions, balanced_tree=False)
+    # A rotation is two quaternions, which are each other's negatives.
+    tree = k_d_tree(np.concatenate([rotations.quaternions, -rotations.quaternions]))
 
     def distance(probes: Floats) -> Floats:
-        """Return the distances of quaternions to the nearest of the set, or of its negatives."""
-        return np.asarray(np.minimum(held.query(probes)[0], held.query(-probes)[0]))
+        """Return the distances of quaternions, [..., 4], to the nearest of the set."""
+        return nearest_distances(tree, probes.reshape(-1, 4)).reshape(probes.shape[:-1])
 
     probes = near_uniform(PROBES).quaternions
     far = probes[np.argsort(-distance(probes))[:STARTS]]
