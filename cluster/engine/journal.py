@@ -1,6 +1,6 @@
 r"""The journal: what a run has finished, beside its output, so that it can be resumed.
 
-    b"multigpu journal 3\n"
+    MAGIC
     record: uint32 length, uint32 CRC-32, `length` bytes    the first: what the run is about
     record …                                                each other: a part, in the input's order
 
@@ -11,7 +11,8 @@ lost with the power.
 
 Parts are packed as msgpack, without pickle: a journal may come from anybody's disk. They consist of
 numbers, text, bytes, None, lists, tuples, dictionaries, NumPy arrays, and of dataclasses and
-exceptions of the classes that the workload names.
+exceptions of the classes that the workload names. The bytes of arrays follow the msgpack, whose
+size comes first: within it each level would copy them.
 """
 
 import itertools
@@ -23,6 +24,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from functools import partial
+from math import prod
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -34,8 +37,8 @@ from multigpu.cluster.errors import UsageError, option
 from multigpu.cluster.files import failures_named, hidden_path, open_locked, sync_directory
 
 KIND = b"multigpu journal "
-MAGIC = KIND + b"4\n"
-RECORD = struct.Struct("<II")
+MAGIC = KIND + b"5\n"
+RECORD, SIZE = struct.Struct("<II"), struct.Struct("<I")
 # Raised where bytes are unpacked that are no part.
 UNPACK_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError, struct.error)
 SYNC_EVERY = 2.0  # seconds
@@ -56,14 +59,27 @@ class Codec:
         self._classes = {kind.__name__: kind for kind in classes}
 
     def pack(self, value: Any) -> bytes:
+        arrays = bytearray()
+        packed = self._packed(value, arrays)
+        return b"".join([SIZE.pack(len(packed)), packed, arrays])
+
+    def unpack(self, data: bytes) -> Any:
+        (size,) = SIZE.unpack_from(data)
+        stop = SIZE.size + size
+        return self._unpacked(data[SIZE.size : stop], memoryview(data)[stop:])
+
+    def _packed(self, value: Any, arrays: bytearray) -> bytes:
+        """Return a value as msgpack, and append its arrays to others."""
+        extended = partial(self._extended, arrays)
         packed: bytes = msgpack.packb(
-            value, default=self._extended, strict_types=True, unicode_errors=NAMES
+            value, default=extended, strict_types=True, unicode_errors=NAMES
         )
         return packed
 
-    def unpack(self, data: bytes) -> Any:
+    def _unpacked(self, packed: bytes, arrays: memoryview) -> Any:
+        restored = partial(self._restored, arrays)
         return msgpack.unpackb(
-            data, ext_hook=self._restored, strict_map_key=False, unicode_errors=NAMES
+            packed, ext_hook=restored, strict_map_key=False, unicode_errors=NAMES
         )
 
     def unpack_part(self, data: bytes) -> Any:
@@ -73,31 +89,33 @@ class Codec:
             raise ValueError(f"a value of type {type(value).__name__} is no part")
         return value
 
-    def _extended(self, value: Any) -> Any:
+    def _extended(self, arrays: bytearray, value: Any) -> Any:
         """Pack a value of a type that msgpack does not know."""
         if isinstance(value, tuple):
-            return msgpack.ExtType(TUPLE, self.pack(list(value)))
+            return msgpack.ExtType(TUPLE, self._packed(list(value), arrays))
         if isinstance(value, np.ndarray):
             if value.dtype.hasobject:
                 raise TypeError("an array of Python objects is no data")
-            about = [value.dtype.str, list(value.shape), value.tobytes()]
-            return msgpack.ExtType(ARRAY, self.pack(about))
+            about = [value.dtype.str, list(value.shape), len(arrays)]
+            arrays += value.tobytes()
+            return msgpack.ExtType(ARRAY, self._packed(about, arrays))
         if isinstance(value, np.generic):
             return value.item()
         name = type(value).__name__
         if self._classes.get(name) is not type(value):
             raise TypeError(f"a part may not hold a {name}")
-        return msgpack.ExtType(OBJECT, self.pack([name, _contents(value)]))
+        return msgpack.ExtType(OBJECT, self._packed([name, _contents(value)], arrays))
 
-    def _restored(self, kind: int, data: bytes) -> Any:
-        value = self.unpack(data)
+    def _restored(self, arrays: memoryview, kind: int, data: bytes) -> Any:
+        value = self._unpacked(data, arrays)
         if kind == TUPLE:
             return tuple(value)
         if kind == ARRAY:
-            text, shape, raw = value
+            text, shape, begin = value
             if not DTYPE.fullmatch(text):
                 raise ValueError("not an array of this program")
-            return np.frombuffer(bytearray(raw), text).reshape(shape)
+            stop = begin + np.dtype(text).itemsize * prod(shape)
+            return np.frombuffer(bytearray(arrays[begin:stop]), text).reshape(shape)
         if kind == OBJECT and value[0] in self._classes:
             name, contents = value
             return _build(self._classes[name], contents)

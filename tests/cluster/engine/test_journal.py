@@ -19,7 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from multigpu.cluster.engine.journal import MAGIC, RECORD, UNPACK_ERRORS, Codec, Journal, journal_of
+from multigpu.cluster.engine.journal import (
+    MAGIC,
+    RECORD,
+    SIZE,
+    UNPACK_ERRORS,
+    Codec,
+    Journal,
+    journal_of,
+)
 from multigpu.cluster.errors import Failure, UsageError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -117,7 +125,7 @@ def test_journal__of_another_run_is_refused_and_left_as_it_is(tmp_path: Path) ->
 
 
 def test_journal__of_another_version_is_not_gone_on_with_but_started_over(tmp_path: Path) -> None:
-    content = MAGIC.replace(b"4", b"3")
+    content = MAGIC.replace(b"5", b"4")
     (tmp_path / "j").write_bytes(content)
     with pytest.raises(UsageError, match=r"of this version; start over, without resume$"):
         opened(tmp_path / "j")
@@ -140,7 +148,7 @@ def test_journal__with_a_part_that_is_none_says_so(tmp_path: Path) -> None:
     """Its checksum is right: somebody made it so."""
     with closing(opened(tmp_path / "j")) as journal:
         journal.append({"fine": 1})
-        journal._write(msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
+        journal._write(FOREIGN)
     with closing(opened(tmp_path / "j")) as journal:
         parts = journal.parts()
         assert next(parts) == {"fine": 1}
@@ -149,7 +157,7 @@ def test_journal__with_a_part_that_is_none_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("first", "problem"), [
-    (b"", "is not subscriptable"),
+    (Codec().pack(0), "is not subscriptable"),
     (b"\xc1", "journal is damaged"),
     (Codec().pack([1]), "journal is damaged"),
     (Codec().pack({"about": ABOUT}), "'plan'"),
@@ -159,8 +167,7 @@ def test_journal__with_a_part_that_is_none_says_so(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_journal__without_a_subject_is_damaged(tmp_path: Path, first: bytes, problem: str) -> None:
     """Its checksum is right, as above."""
-    payload = first or b"\0"
-    (tmp_path / "j").write_bytes(MAGIC + RECORD.pack(len(payload), zlib.crc32(payload)) + payload)
+    (tmp_path / "j").write_bytes(MAGIC + RECORD.pack(len(first), zlib.crc32(first)) + first)
     with pytest.raises(UsageError, match=r"this journal is damaged: .*; start over") as refused:
         opened(tmp_path / "j")
     assert problem in str(refused.value)
@@ -296,6 +303,15 @@ class Stranger:
 
 
 CODEC = Codec([Point, Oops])
+
+
+def extended(kind: int, value: Any) -> bytes:
+    """Return a value of an extension type as a codec packs it."""
+    packed = msgpack.packb(msgpack.ExtType(kind, msgpack.packb(value)))
+    return SIZE.pack(len(packed)) + packed + bytes(8)
+
+
+FOREIGN = extended(77, 1)  # a type that no value of this program has
 PLAIN = st.recursive(
     st.none()
     | st.booleans()
@@ -356,7 +372,7 @@ def test_codec__makes_nothing_that_it_was_not_told_of() -> None:
     with pytest.raises(ValueError, match="not a value of this program"):
         Codec([Oops]).unpack(foreign)
     with pytest.raises(ValueError, match="not a value of this program"):
-        CODEC.unpack(msgpack.packb(msgpack.ExtType(77, msgpack.packb(1))))
+        CODEC.unpack(FOREIGN)
 
 
 @given(PLAIN, st.data())
@@ -373,9 +389,8 @@ def test_codec__of_damaged_bytes_gives_something_or_fails_in_a_way_that_is_known
 @pytest.mark.parametrize("dtype", ["(", "a4", "i4,i4", "__import__('os')", "|O8", "<i4(", ""])
 def test_codec__of_an_array_of_no_plain_type_fails(dtype: str) -> None:
     """NumPy evaluates some texts, takes others with a warning, and makes arrays of objects."""
-    array = msgpack.ExtType(1, msgpack.packb([dtype, [1], bytes(8)]))
     with pytest.raises(ValueError, match="not an array of this program"):
-        CODEC.unpack(msgpack.packb(array))
+        CODEC.unpack(extended(1, [dtype, [1], 0]))
 
 
 def test_codec__a_part_is_of_its_classes() -> None:
