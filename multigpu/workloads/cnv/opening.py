@@ -164,6 +164,8 @@ def open_job(
 
     Raises UsageError and InputError.
     """
+    # It takes long, and the threads that read counts seldom hold the interpreter.
+    threading.Thread(target=_load, args=(settings.get("coming"),), daemon=True).start()
     opened, options = open_inputs(request), request.options
     for each in opened.both:
         if isinstance(each, CountJob):
@@ -176,8 +178,6 @@ def open_job(
     if isinstance(controls, CountJob):
         controls = count(controls)
     elif isinstance(controls, CountsStore):
-        # It takes long, and the threads that read controls seldom hold the interpreter.
-        threading.Thread(target=_load, args=(settings.get("coming"),), daemon=True).start()
         wanted = options.reference_samples
         controls, cohort = nearest_controls(cases, controls, cohort, wanted)
     if controls is not None and request.rename == "auto":
