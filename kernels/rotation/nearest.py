@@ -1,4 +1,4 @@
-"""How far points are from the nearest of a set, by a k-d tree (Bentley 1975)."""
+"""Distances of points to the nearest of a set, by a k-d tree (Bentley 1975)."""
 
 from typing import Any
 
