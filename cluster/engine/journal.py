@@ -11,8 +11,10 @@ lost with the power.
 
 Parts are packed as msgpack, without pickle: a journal may come from anybody's disk. They consist of
 numbers, text, bytes, None, lists, tuples, dictionaries, NumPy arrays, and of dataclasses and
-exceptions of the classes that the workload names. The bytes of arrays follow the msgpack, whose
-size comes first: within it each level would copy them.
+exceptions of the classes that the workload names. The bytes of arrays would be copied by each level
+of the msgpack, so they follow it:
+
+    part: uint32 size, `size` bytes of msgpack, arrays in the order in which they are in that
 """
 
 import itertools
@@ -25,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import partial
+from io import BytesIO
 from math import prod
 from numbers import Integral
 from pathlib import Path
@@ -45,6 +48,7 @@ SYNC_EVERY = 2.0  # seconds
 ARRAY, OBJECT, TUPLE = 1, 2, 3  # the extension types
 DTYPE = re.compile(r"[<>|][biufcmMSUV]\d+(\[\w+\])?")  # NumPy takes more, and evaluates some of it
 NOT_KEPT = {"kept": False}  # metadata of a dataclass's field that is left out, and has a default
+DEEPEST = 50  # values in values, of the extension types
 NAMES = "surrogateescape"  # names of files are bytes, which need not be UTF-8
 
 
@@ -66,7 +70,9 @@ class Codec:
     def unpack(self, data: bytes) -> Any:
         (size,) = SIZE.unpack_from(data)
         stop = SIZE.size + size
-        return self._unpacked(data[SIZE.size : stop], memoryview(data)[stop:])
+        if stop > len(data):
+            raise ValueError("it is shorter than it says")
+        return self._unpacked(data[SIZE.size : stop], BytesIO(data[stop:]))
 
     def _packed(self, value: Any, arrays: bytearray) -> bytes:
         """Return a value as msgpack, and append its arrays to others."""
@@ -76,8 +82,10 @@ class Codec:
         )
         return packed
 
-    def _unpacked(self, packed: bytes, arrays: memoryview) -> Any:
-        restored = partial(self._restored, arrays)
+    def _unpacked(self, packed: bytes, arrays: BytesIO, depth: int = 0) -> Any:
+        if depth > DEEPEST:  # Python does not notice that calls of msgpack fill the stack
+            raise ValueError("it is too deep")
+        restored = partial(self._restored, arrays, depth)
         return msgpack.unpackb(
             packed, ext_hook=restored, strict_map_key=False, unicode_errors=NAMES
         )
@@ -96,8 +104,8 @@ class Codec:
         if isinstance(value, np.ndarray):
             if value.dtype.hasobject:
                 raise TypeError("an array of Python objects is no data")
-            about = [value.dtype.str, list(value.shape), len(arrays)]
             arrays += value.tobytes()
+            about = [value.dtype.str, list(value.shape)]
             return msgpack.ExtType(ARRAY, self._packed(about, arrays))
         if isinstance(value, np.generic):
             return value.item()
@@ -106,16 +114,18 @@ class Codec:
             raise TypeError(f"a part may not hold a {name}")
         return msgpack.ExtType(OBJECT, self._packed([name, _contents(value)], arrays))
 
-    def _restored(self, arrays: memoryview, kind: int, data: bytes) -> Any:
-        value = self._unpacked(data, arrays)
+    def _restored(self, arrays: BytesIO, depth: int, kind: int, data: bytes) -> Any:
+        value = self._unpacked(data, arrays, depth + 1)
         if kind == TUPLE:
             return tuple(value)
         if kind == ARRAY:
-            text, shape, begin = value
-            if not DTYPE.fullmatch(text):
+            text, shape = value
+            if not DTYPE.fullmatch(text) or any(type(n) is not int or n < 0 for n in shape):
                 raise ValueError("not an array of this program")
-            stop = begin + np.dtype(text).itemsize * prod(shape)
-            return np.frombuffer(bytearray(arrays[begin:stop]), text).reshape(shape)
+            size = np.dtype(text).itemsize * prod(shape)
+            if size > arrays.getbuffer().nbytes - arrays.tell():
+                raise ValueError("an array is longer than what follows")
+            return np.frombuffer(bytearray(arrays.read(size)), text).reshape(shape)
         if kind == OBJECT and value[0] in self._classes:
             name, contents = value
             return _build(self._classes[name], contents)

@@ -11,7 +11,7 @@ NOWHERE = -1
 
 
 class Numbering(NamedTuple):
-    """The number of the file that a record goes to: `first`, and for each index as many steps.
+    """The number of the file that a record goes to: `first`, and each index times its step.
 
     first   number where all indices are 0; NOWHERE where no files are asked for
     name    step from one name that rows have to the next
@@ -56,19 +56,19 @@ def place_records(
 
     samples     int64[rows]            the record of each row, ascending
     signatures  int32[rows]            its signature
-    tied        int32[rows]            signatures that are as good, if there are more than one
+    tied        int32[rows]            number of signatures that are as good; 0 or 1: it is alone
     names       int64[signatures + 1]  index of the name of each signature, and of tied ones
-    records     their number
+    records     their number, a multiple of `mates`
     mates       2 where records are mates in turns, which go together
     files       2 where the mates are of two input files
     both        whether a read is only of names that both mates have rows of
     total       number of files
     """
-    row_names = np.empty(len(samples), np.int64)
+    row_names, places = np.empty(len(samples), np.int64), np.full(len(samples), NOWHERE, np.int64)
     most, room = int(names.max()) + 1, mates * len(samples) + records
     scratch = np.zeros(most, np.uint8), np.empty(most, np.int64), np.empty(most, np.int64)
     placed, numbers, order = (np.empty(room, np.int32) for _ in range(3))
-    found = Destinations(order, np.zeros(total, np.int64), np.empty_like(samples))
+    found = Destinations(order, np.zeros(total, np.int64), places)
     about = records // mates, mates, files, both
     rows = samples, signatures, tied, names, row_names
     count = _place(rows, about, matched, unmatched, scratch, placed, numbers, found)

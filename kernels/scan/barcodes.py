@@ -54,7 +54,7 @@ class Barcodes(NamedTuple):
 
 
 class BarcodeWindows(NamedTuple):
-    """Windows of letters in which a barcode of each read is looked for.
+    """Windows of letters in which a barcode of each read is looked for; both of a pair are alike.
 
     letters       uint8[...]
     begins, ends  int64[reads]
@@ -105,17 +105,17 @@ def assign(
     barcodes: tuple[Barcodes, Barcodes],
     delta: int,
     step: int,
-    places: int,
+    placed: int,
 ) -> BarcodeRows:
     """Return the samples that reads may be of, in their order.
 
     step    records of a read
-    places  of how many of them the windows are the beginnings, so that a row has the place and the
-            errors of one barcode; 0: of none, so that the rows of all records of a read have the
-            errors of both barcodes, and no place
+    placed  how many of them, at most `step`, have a barcode each, whose place and errors are in
+            their rows; 0: barcodes stand elsewhere, and all records of a read have rows without a
+            place, with the errors of both
 
     Samples have the sum of the errors of both barcodes. A read may be of one with fewer than the
-    fewest and `delta`, and of each barcode at most as many as are allowed; SHARED counts the
+    fewest and `delta`, and of each barcode at most as many as are allowed; `shared` counts the
     samples with so few, whatever is allowed. A barcode that is nowhere whole in its window has as
     many errors as bases.
     """
@@ -123,10 +123,10 @@ def assign(
     errors, starts = np.empty((3, samples), np.uint8), np.zeros((2, samples), np.int64)
     total, chosen = np.empty(samples, np.uint16), np.empty(samples, np.int64)
     memory = errors, starts, total, chosen, np.full((SLOTS, 6), NONE, np.int64)
-    room = len(windows[0].begins) * (places or step)
+    room = len(windows[0].begins) * (placed or step)
     while True:
         rows = BarcodeRows.room(room)
-        count = int(_assign(windows, barcodes, delta, step, places, memory, rows))
+        count = int(_assign(windows, barcodes, delta, step, placed, memory, rows))
         if count <= room:
             return rows.first(count)
         room = count
@@ -134,7 +134,7 @@ def assign(
 
 @jit_no_alloc
 def _assign(
-    windows: Any, barcodes: Any, delta: Any, step: Any, places: Any, memory: Any, rows: Any
+    windows: Any, barcodes: Any, delta: Any, step: Any, placed: Any, memory: Any, rows: Any
 ) -> Any:
     """See `assign`. Return the number of rows, of which there may be more than have room."""
     errors, starts, _, chosen, kept = memory
@@ -152,15 +152,15 @@ def _assign(
                 known[KEY], known[OTHER_KEY], known[SHARED] = key, other_key, shared
                 known[SAMPLE] = s = chosen[0] if found else NONE
                 known[ERRORS], known[OTHER_ERRORS] = errors[0, s], errors[1, s]
-        for mate in range(places or step):
+        for mate in range(placed or step):
             for s in chosen[:found]:
                 if count < rows.record.shape[0]:
                     rows.record[count], rows.sample[count] = step * read + mate, s
                     rows.shared[count] = shared
-                    length = barcodes[mate].lengths[s] if places else 0
-                    _place(windows[mate], read, starts[mate, s] * (places > 0), length, rows, count)
+                    length = barcodes[mate].lengths[s] if placed else 0
+                    _place(windows[mate], read, starts[mate, s] * (placed > 0), length, rows, count)
                     both = np.int64(errors[0, s]) + errors[1, s]
-                    rows.errors[count] = errors[mate, s] if places else both
+                    rows.errors[count] = errors[mate, s] if placed else both
                 count += 1
     return count
 
@@ -175,7 +175,10 @@ def _place(windows: Any, read: Any, start: Any, length: Any, rows: Any, row: Any
 
 @jit_no_alloc
 def _key(windows: Any, read: Any, barcodes: Any) -> Any:
-    """Return a number for the letters that are compared; NONE where there may be too many."""
+    """Return a number for the letters that are compared.
+
+    NONE for too many, for fewer than the longest barcode has, and where it may begin elsewhere.
+    """
     longest, begin = barcodes.mismatches.shape[0], windows.begins[read]
     if windows.places > 1 or longest > min(KEPT_BASES, windows.ends[read] - begin):
         return np.int64(NONE)

@@ -10,7 +10,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from resource import RLIMIT_NOFILE, getrlimit
@@ -74,8 +74,9 @@ class ManyOutputs:
 
     Content is held until it is to be written. Then threads compress and write it, each its share of
     the files, while the caller goes on: seldom and much at once, as each call of the system hands
-    the interpreter to another thread, and waits for it. A file is open while it is written to:
-    there may be more than a process may have open.
+    the interpreter to another thread, and waits for it. The first files stay open, as many as a
+    quarter of those that a process may have, as other outputs may need as many; the rest is open
+    while it is written.
     """
 
     def __init__(self, scratch: Path, paths: Sequence[str], compressed: bool) -> None:
@@ -95,8 +96,9 @@ class ManyOutputs:
     def __exit__(self, *_: object) -> None:
         for pool in (self._writers, self._helpers):
             pool.shutdown(cancel_futures=True)
-        for file in self._open.values():
-            os.close(file)
+        for file in self._open.values():  # an exception came before the last content
+            with suppress(OSError):
+                os.close(file)
 
     def hold(self, pieces: Iterable[Piece]) -> None:
         """Append pieces to their files when these are written next: they may not change before."""
@@ -136,7 +138,7 @@ class ManyOutputs:
                 try:
                     _write(file, deque(contents))
                 finally:
-                    if number < self._stay:
+                    if number < self._stay and not final:
                         self._open[number] = file
                     else:
                         os.close(file)

@@ -164,8 +164,10 @@ def open_job(
 
     Raises UsageError and InputError.
     """
-    # It takes long, and the threads that read counts seldom hold the interpreter.
-    threading.Thread(target=_load, args=(settings.get("coming"),), daemon=True).start()
+    # Importing Numba and CuPy takes long, and the threads that read counts seldom hold the
+    # interpreter. For a command only, which leaves whatever threads do: other programs may fork.
+    if coming := settings.get("coming"):
+        threading.Thread(target=_load, args=(coming,), daemon=True).start()
     opened, options = open_inputs(request), request.options
     for each in opened.both:
         if isinstance(each, CountJob):
@@ -218,11 +220,11 @@ def open_job(
     return job
 
 
-def _load(workers: PendingWorkers | None) -> None:
+def _load(workers: PendingWorkers) -> None:
     """Import what the first kernels need. What fails here fails again where they are called."""
     with suppress(Exception):
         normalization.CohortCounts(np.zeros((1, 1), np.int32), 1).totals()
-    if workers and workers.devices:
+    if workers.devices:
         memory.cupy_problem()  # imports it
 
 

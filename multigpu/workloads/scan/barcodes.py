@@ -67,9 +67,9 @@ class BarcodeSearch(SignatureSearch):
         each record, of no bases and with the errors of both barcodes.
         """
         step = 2 if self._sources[pieces.source].is_paired else 1
-        places = 0 if self._options.index_reads else 1 + self._is_dual
+        placed = 0 if self._options.index_reads else 1 + self._is_dual
         windows, delta = self._windows(pieces, step), self._options.min_delta
-        rows = assign(windows, self._barcodes, delta, step, places)
+        rows = assign(windows, self._barcodes, delta, step, placed)
         hits = Hits(
             record=rows.record,
             pattern=rows.sample,

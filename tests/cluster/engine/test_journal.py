@@ -390,7 +390,24 @@ def test_codec__of_damaged_bytes_gives_something_or_fails_in_a_way_that_is_known
 def test_codec__of_an_array_of_no_plain_type_fails(dtype: str) -> None:
     """NumPy evaluates some texts, takes others with a warning, and makes arrays of objects."""
     with pytest.raises(ValueError, match="not an array of this program"):
-        CODEC.unpack(extended(1, [dtype, [1], 0]))
+        CODEC.unpack(extended(1, [dtype, [1]]))
+
+
+@pytest.mark.parametrize("shape", [[-1], [-1, -1], [2], [1 << 63, "a"], [1 << 62, 8], [1.0], None])
+def test_codec__of_an_array_of_no_such_shape_fails(shape: Any) -> None:
+    """Eight bytes follow."""
+    with pytest.raises((ValueError, TypeError)):
+        CODEC.unpack(extended(1, ["<i8", shape]))
+
+
+def test_codec__of_values_in_values_without_end_fails() -> None:
+    deep: Any = 1
+    for _ in range(400):
+        deep = msgpack.ExtType(2, msgpack.packb(deep))
+    packed = msgpack.packb(deep)
+    for size in (len(packed), len(packed) + 1):
+        with pytest.raises(ValueError, match=r"it is (too deep|shorter than it says)"):
+            CODEC.unpack(SIZE.pack(size) + packed)
 
 
 def test_codec__a_part_is_of_its_classes() -> None:
