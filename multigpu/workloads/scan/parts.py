@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.cluster.engine.journal import NOT_KEPT
-from multigpu.errors import InputError
+from multigpu.errors import InputError, UsageError, option
 from multigpu.formats.storage.many_outputs import Piece
 from multigpu.kernels.compiled.text.records import mask_records, trim_records
 from multigpu.workloads.scan.batch import Batch
@@ -73,6 +73,8 @@ class ExtractedRecords:
     masked   int64[m, 3]   record (0 to k), begin and end of bases that N is written over
     content  uint8[b]      text of the records
     edges    int64[f + 1]  where the text for each file begins in it, and ends
+
+    Raises ValueError otherwise: what is compiled does not look where it reads.
     """
 
     files: NDArray[np.int64]
@@ -83,9 +85,33 @@ class ExtractedRecords:
     content: NDArray[np.uint8] | None = field(default=None, metadata=NOT_KEPT)
     edges: NDArray[np.int64] | None = field(default=None, metadata=NOT_KEPT)
 
+    def __post_init__(self) -> None:
+        count, long = len(self.records), np.int64
+        for array, dtype, shape in (
+            (self.files, long, (len(self.files),)),
+            (self.borders, long, (len(self.files) + 1,)),
+            (self.records, np.int32, (count,)),
+            (self.kept, long, (count if len(self.kept) else 0, 2)),
+            (self.masked, long, (len(self.masked), 3)),
+        ):
+            if array.dtype != dtype or array.shape != shape:
+                raise ValueError(f"{array.dtype}{list(array.shape)} is not about {count} records")
+        for numbers, most in ((self.borders, count), (self.masked[:, 0], count - 1)):
+            if len(numbers) and not 0 <= numbers.min() <= numbers.max() <= most:
+                raise ValueError(f"what is about {count} records names others")
+        if self.records.min(initial=0) < 0:
+            raise ValueError("records count from 0")
+
     def read(self, texts: RecordTexts) -> "ExtractedRecords":
-        """Return the same with its content. Raises InputError where a file cannot be read."""
-        out, offsets = texts.text.copied(*texts.borders(), self.records)
+        """Return the same with its content.
+
+        Raises InputError where a file cannot be read, and UsageError where a journal lies.
+        """
+        begins, ends = texts.borders()
+        if self.records.max(initial=-1) >= len(begins):
+            problem = f"the journal of this run names records beyond the {len(begins):,} that are"
+            raise UsageError(f"{problem} there; start over, without {option('resume')}")
+        out, offsets = texts.text.copied(begins, ends, self.records)
         if len(self.kept):
             trim_records(out, offsets, self.kept)
         if len(self.masked):
