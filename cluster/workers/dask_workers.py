@@ -15,6 +15,7 @@ import dask
 from distributed import Client, Future, KilledWorker, Worker, WorkerPlugin
 from distributed.client import FutureCancelledError
 from distributed.comm.core import CommClosedError
+from distributed.utils_comm import gather_from_workers
 
 from multigpu.cluster.engine.workload import Workload
 from multigpu.cluster.errors import Failure, Lost, WorkerDied, option
@@ -294,7 +295,7 @@ async def _cancel(future: Future) -> None:
 async def _report(report: Report, future: Future, silent: SilentWorkers) -> None:
     """Report what a task gave, or what went wrong; on the client's loop."""
     try:
-        result = await future.result()
+        result = await _fetch(future)
     except KilledWorker as error:
         report(None, WorkerDied(error.last_worker.address, error.allowed_failures + 1))
     except (FutureCancelledError, CommClosedError, CancelledError) as error:
@@ -306,6 +307,24 @@ async def _report(report: Report, future: Future, silent: SilentWorkers) -> None
         if isinstance(result, Outcome):
             _forget(silent, result.worker)
         report(result, None)
+
+
+async def _fetch(future: Future) -> Any:
+    """Return what a task gave, fetched by itself. Raises what the task raised.
+
+    Dask fetches results that come together in one piece, where those of a worker that hangs keep
+    the others waiting.
+    """
+    client, key = future.client, future.key
+    if await future.exception() is None and future.status == "finished":
+        if client.direct_to_workers:
+            holders = await client.scheduler.who_has(keys=[key])
+            found, *_ = await gather_from_workers(holders, rpc=client.rpc)
+        else:
+            found = (await client.scheduler.gather(keys=[key])).get("data", {})
+        if key in found:
+            return found[key]
+    return await future.result()  # raises, or waits until the task has run again
 
 
 def _forget(silent: SilentWorkers, name: str) -> None:

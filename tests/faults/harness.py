@@ -1,5 +1,6 @@
 """Runs of the real command that are disturbed, and the same undisturbed."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -99,7 +100,10 @@ class Run:
         try:
             _, err = self._process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
-            self.send(signal.SIGABRT)
+            for process in (self._family, *self.children()):  # each says where it is
+                for number in (signal.SIGABRT, signal.SIGCONT):
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        process.send_signal(number)
             _, err = self._process.communicate(timeout=10)
             raise AssertionError(f"no end within {timeout:g} s:\n{err}") from None
         finally:
