@@ -155,6 +155,34 @@ def any_outside(raw: Any, start: Any, count: Any, low: Any) -> Any:
 
 
 @jit_no_alloc
+def find_wrong(raw: Any, table: Any, low: Any) -> Any:
+    """Return the first record with a wrong name, base or quality, or how many there are.
+
+    raw    uint8[size]
+    table  int64[n, 6], as in `records`, of records on one line; names end at their first blank or
+           tab then
+    low    as in `parse`
+    """
+    for i in range(table.shape[0]):
+        begin, length, quality = table[i, NAME], table[i, LENGTH], table[i, QUALITY]
+        end = end_of_name(raw, begin, table[i, NAME_END])
+        if end <= begin or _any_but_letters(raw, table[i, BASES], length):
+            return i
+        if quality >= 0 and any_outside(raw, quality, length, low):
+            return i
+        table[i, NAME_END] = end
+    return table.shape[0]
+
+
+@jit_no_alloc
+def _any_but_letters(raw: Any, start: Any, count: Any) -> Any:
+    worst = np.uint8(0)
+    for byte in raw[start : start + count]:
+        worst = max(worst, np.uint8(np.uint8(byte | 0x20) - np.uint8(ord("a"))))
+    return worst > ord("z") - ord("a")
+
+
+@jit_no_alloc
 def read(
     file: Any, begin: Any, border: Any, size: Any, low: Any, block: Any, letters: Any, bases: Any,
     table: Any,

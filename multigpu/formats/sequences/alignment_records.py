@@ -7,7 +7,7 @@ from typing import Any, Self
 from multigpu.errors import InputError
 from multigpu.formats.alignments import cram
 from multigpu.formats.optional import import_pysam
-from multigpu.formats.sequences.record_source import FLAGGED, Fields, RecordColumns, RecordSource
+from multigpu.formats.sequences.record_source import FLAGGED, Fields, GivenRecords, RecordSource
 from multigpu.formats.sequences.sequence_format import RecordFormat
 from multigpu.formats.storage.sources import Source
 from multigpu.formats.storage.stored_streams import is_regular
@@ -42,8 +42,8 @@ class AlignmentRecords(RecordSource):
         first = next(self._fields(0), None)
         return first is not None and bool(first[-1] & PAIRED)
 
-    def columns(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
-        return self.in_columns(self._fields(phred_offset), FLAGGED, size)
+    def given(self, size: int, phred_offset: int) -> Iterator[GivenRecords]:
+        return self.in_pieces(self._fields(phred_offset), FLAGGED, size)
 
     def _fields(self, phred_offset: int) -> Iterator[Fields]:
         path, is_cram = cram.absolute(self.path), self.layout == CRAM.name

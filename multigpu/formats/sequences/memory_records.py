@@ -6,19 +6,16 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import numpy as np
-
 from multigpu.errors import InputError, printable_name, several
 from multigpu.formats.sequences.alignment_records import PAIRED, characters, fields_of_alignment
 from multigpu.formats.sequences.record_source import (
     PHRED_OFFSET,
     Fields,
-    RecordColumns,
+    GivenRecords,
     RecordSource,
     bytes_of,
-    cut_names,
 )
-from multigpu.formats.tables.arrow import pyarrow
+from multigpu.formats.tables.arrow import pyarrow, texts_of_binary
 from multigpu.formats.tables.texts import Texts
 
 if TYPE_CHECKING:
@@ -57,11 +54,11 @@ class MemoryRecords(RecordSource):
     def has_mates(self) -> bool:
         return self._has_mates
 
-    def columns(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
+    def given(self, size: int, phred_offset: int) -> Iterator[GivenRecords]:
         found, read, form = self._records, self._read, len(self._form)
         if read is None:
-            return self.in_columns(found, form, size)
-        return self.in_columns((read(record, phred_offset) for record in found), form, size)
+            return self.in_pieces(found, form, size)
+        return self.in_pieces((read(record, phred_offset) for record in found), form, size)
 
     def misfit(self, records: Sequence[Any], first: int) -> InputError:
         form = ", ".join(self._form)
@@ -92,19 +89,17 @@ class ArrowRecords(RecordSource):
             raise InputError(name, f"the table has no column {missing[0]}: {several(names)}")
         super().__init__(name, None, "none", "fastq" if "quality" in names else "fasta")
 
-    def columns(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
+    def given(self, size: int, phred_offset: int) -> Iterator[GivenRecords]:
         fields = FORM[: 3 if self.layout == "fastq" else 2]
         for batch in self._reader:
             columns = [self._texts(batch.column(field), field) for field in fields]
             held = sum(int(texts.lengths.sum()) for texts in columns)
             count = max(1, size * batch.num_rows // (held + 1))
             for at in range(0, batch.num_rows, count):
-                names, bases, *qualities = [_part(texts, at, at + count) for texts in columns]
-                yield RecordColumns(
-                    names=cut_names(names),
-                    bases=bases,
-                    qualities=qualities[0] if qualities else None,
-                )
+                texts = Texts.joined([_part(texts, at, at + count) for texts in columns])
+                form = (len(fields), -1)
+                begins, lengths = texts.begins.reshape(form), texts.lengths.reshape(form)
+                yield GivenRecords.of_fields(texts.raw, begins, lengths)
 
     def _texts(self, array: "pa.Array", column: str) -> Texts:
         """Return the texts of a column; empty ones where a name or a quality is null."""
@@ -116,11 +111,7 @@ class ArrowRecords(RecordSource):
             raise InputError(self.path, problem) from error
         if array.null_count and column == FORM[1]:
             raise InputError(self.path, f"the column {column} has nulls: {array.null_count:,}")
-        array = array.fill_null(b"") if array.null_count else array
-        _, ends, letters = array.buffers()
-        borders = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
-        raw = np.frombuffer(letters or b"", np.uint8)
-        return Texts(raw, borders[:-1], np.diff(borders))
+        return texts_of_binary(array.fill_null(b"") if array.null_count else array)
 
 
 def _part(texts: Texts, begin: int, end: int) -> Texts:

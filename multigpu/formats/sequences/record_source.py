@@ -1,24 +1,23 @@
-"""Sources whose records come one by one, as objects, or as columns: nothing is parsed."""
+"""Sources whose records come one by one, as objects, or as columns: no text is parsed."""
 
 import re
 from abc import abstractmethod
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from multigpu.errors import InputError, Unreadable, quoted
-from multigpu.formats.names import LONGEST_NAME, name_problem
+from multigpu.formats.names import name_problem
 from multigpu.formats.sequences.records import empty_table
 from multigpu.formats.sequences.spans import BlockSpan
 from multigpu.formats.storage.sources import Block, Content, Source
+from multigpu.formats.tables.arrow import pyarrow, texts_of_binary
 from multigpu.formats.tables.texts import Texts
-from multigpu.kernels.compiled.text.fastq import HIGHEST_QUALITY
+from multigpu.kernels.compiled.text.fastq import HIGHEST_QUALITY, find_wrong
 from multigpu.kernels.compiled.text.records import (
     BASES,
     LENGTH,
@@ -40,97 +39,75 @@ SPACE = re.compile(rb"[ \t]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RecordColumns:
-    """Records as columns of n texts each.
+class GivenRecords:
+    """Records that were given as texts.
 
-    names      up to the first white space
-    bases      letters, as they were sequenced
-    qualities  characters; without any where a record has no quality
+    text       uint8[size] with all names, bases, as they were sequenced, and qualities
+    table      int64[n, 6], as in `multigpu.kernels.compiled.text.records`
+    qualities  int64[n]: the lengths that the qualities have; 0 for none
     mates      int8[n]: 1 or 2 where a record is of a pair, else 0; None where there are no pairs
     left_out   number of records that were read and are none of these
     """
 
-    names: Texts
-    bases: Texts
-    qualities: Texts | None = None
+    text: NDArray[np.uint8]
+    table: NDArray[np.int64]
+    qualities: NDArray[np.int64]
     mates: NDArray[np.int8] | None = None
     left_out: int = 0
 
     @classmethod
-    def of(cls, records: Sequence[Fields]) -> "RecordColumns":
-        """Return the fields of records as columns; alignments that are not primary are left out.
+    def of(cls, records: Sequence[Fields], form: int) -> "GivenRecords":
+        """Return records of `form` fields each; alignments that are not primary are left out.
 
         Raises TypeError and ValueError, and UnicodeEncodeError, where a record has other fields.
         """
         left_out, mates = 0, None
-        form = len(records[0])
         if form == FLAGGED:
             primary = [record for record in records if not record[-1] & NOT_PRIMARY]
-            left_out, records = len(records) - len(primary), primary
-        # `zip` of many records takes ten times as long.
-        columns = [list(map(itemgetter(number), records)) for number in range(form)]
-        if form == FLAGGED:
-            flags = np.array(columns.pop(), np.int64)
+            left_out = len(records) - len(primary)
+            flags = np.array([record[-1] for record in primary], np.int64)
             mates = np.select([flags & FIRST_OF_PAIR > 0, flags & SECOND_OF_PAIR > 0], [1, 2], 0)
-        return cls(
-            names=cut_names(_texts_of(columns[0])),
-            bases=_texts_of(columns[1]),
-            qualities=_texts_of(columns[2]) if len(columns) > 2 else None,
-            mates=None if mates is None or not mates.any() else mates.astype(np.int8),
-            left_out=left_out,
-        )
+            mates = mates.astype(np.int8) if mates.any() else None
+            records, form = [record[:-1] for record in primary], form - 1
+        texts = _texts_of(records, form)
+        begins, lengths = (each.reshape(-1, form).T for each in (texts.begins, texts.lengths))
+        return cls.of_fields(texts.raw, begins, lengths, mates=mates, left_out=left_out)
 
-    @property
-    def size(self) -> int:
-        """Bytes of all texts."""
-        held = (self.names, self.bases, self.qualities)
-        return sum(int(texts.lengths.sum()) for texts in held if texts)
-
-    def span(self, source: int, number: int) -> BlockSpan:
-        """Return the records as a block of a source, by their numbers."""
-        names, letters, values = self.names, self.bases, self.qualities
-        table = empty_table(len(names))
-        table[:, NAME] = names.begins
-        table[:, NAME_END] = names.begins + names.lengths
-        table[:, BASES] = len(names.raw) + letters.begins
-        table[:, LENGTH] = letters.lengths
-        table[:, QUALITY] = -1
+    @classmethod
+    def of_fields(cls, text: Any, begins: Any, lengths: Any, **more: Any) -> "GivenRecords":
+        """Return records by where names, bases and perhaps qualities are, int64[form, n]."""
+        form, count = begins.shape
+        qualities = lengths[2] if form > 2 else np.zeros(count, np.int64)
+        table = empty_table(count)
+        table[:, NAME], table[:, NAME_END] = begins[0], begins[0] + lengths[0]
+        table[:, BASES], table[:, LENGTH] = begins[1], lengths[1]
+        table[:, QUALITY] = np.where(qualities > 0, begins[-1], -1)
         table[:, WRAPPED] = 0
-        raw = [names.raw, letters.raw]
-        if values is not None:
-            begins = len(names.raw) + len(letters.raw) + values.begins
-            table[:, QUALITY] = np.where(values.lengths > 0, begins, -1)
-            raw.append(values.raw)
-        text = np.concatenate(raw)
-        return BlockSpan(source, number, text, table, mates=self.mates, left_out=self.left_out)
+        return cls(text=text, table=table, qualities=qualities, **more)
 
-    def error(self, path: str, first: int, phred_offset: int) -> InputError | None:
-        """Return the error for the first wrong record; the records count from `first` on."""
-        names, bases, values = self.names, self.bases, self.qualities
-        # All at once: a look at each record takes longer than the search.
-        if (
-            _lie_in(names.raw, 0x20, 0x7E)
-            and _lie_in(names.lengths, 1, LONGEST_NAME)
-            and _lie_in(bases.raw, ord("A"), ord("z"))
-            and (values is None or _lie_in(values.raw, phred_offset, HIGHEST_QUALITY))
-            and (values is None or _are_as_long(values.lengths, bases.lengths))
-        ):
+    def check(self, path: str, first: int, phred_offset: int) -> InputError | None:
+        """Cut all names at their first white space; return the error for the first wrong record.
+
+        The records count from `first` on.
+        """
+        unlike = (self.qualities != self.table[:, LENGTH]) & (self.qualities > 0)
+        fit = int(unlike.argmax()) if unlike.any() else len(unlike)
+        wrong = int(find_wrong(self.text, self.table[:fit], phred_offset))
+        if wrong == len(self.table):
             return None
-        qualities = values.each() if values else [b""] * len(names)
-        fields = zip(names.each(), bases.each(), qualities, strict=True)
-        for number, (name, letters, quality) in enumerate(fields, first):
-            if problem := _problem(name, letters, quality, phred_offset):
-                where = quoted(name) if name else f"{number} (from 0)"
-                return InputError(path, problem, f"record {where}")
-        return None
+        name, letters, values = self.each()[wrong]
+        name = SPACE.split(name, 1)[0]
+        where = quoted(name) if name else f"{first + wrong} (from 0)"
+        return InputError(path, _problem(name, letters, values, phred_offset), f"record {where}")
 
-
-def _lie_in(values: NDArray[Any], low: int, high: int) -> bool:
-    return not len(values) or bool(values.min() >= low and values.max() <= high)
-
-
-def _are_as_long(values: NDArray[np.int64], bases: NDArray[np.int64]) -> bool:
-    return bool(((values == bases) | (values == 0)).all())
+    def each(self) -> list[tuple[bytes, bytes, bytes]]:
+        """Return name, bases and quality of every record."""
+        raw = self.text.tobytes()
+        rows = zip(*self.table.T[: QUALITY + 1].tolist(), self.qualities.tolist(), strict=True)
+        return [
+            (raw[name:name_end], raw[bases : bases + length], raw[quality : quality + count])
+            for name, name_end, bases, length, quality, count in rows
+        ]
 
 
 def _problem(name: bytes, bases: bytes, qualities: bytes, phred_offset: int) -> str:
@@ -146,24 +123,21 @@ def _problem(name: bytes, bases: bytes, qualities: bytes, phred_offset: int) -> 
     return name_problem(name) if name else "the name is empty"
 
 
-def cut_names(names: Texts) -> Texts:
-    """Return names up to their first space or tab."""
-    if not ((names.raw == ord(" ")) | (names.raw == ord("\t"))).any():
-        return names
-    lengths = [len(SPACE.split(name, 1)[0]) for name in names.each()]
-    return Texts(names.raw, names.begins, np.array(lengths, np.int64))
+def _texts_of(records: Sequence[Fields], form: int) -> Texts:
+    """Return all fields, each str, bytes or None for an empty one, as they are in files.
 
-
-def _texts_of(column: Sequence[Any]) -> Texts:
-    """Return texts as they are in files; None as an empty one. Raises TypeError for others."""
-    # All at once: a look at each text takes longer. What is no `str` ends the attempt.
-    with suppress(TypeError):
-        if (text := "".join(column)).isascii():
-            lengths = np.fromiter(map(len, column), np.int64, len(column))
-            return Texts.one_after_the_other(np.frombuffer(text.encode(), np.uint8), lengths)
-    if set(map(type, column)) == {bytes}:
-        return Texts.of(column)
-    return Texts.of([b"" if each is None else bytes_of(each) for each in column])
+    Raises TypeError and ValueError where a record has others, or another number.
+    """
+    pa = pyarrow()
+    kind = pa.large_list(pa.large_binary())
+    try:
+        found = pa.array(records, kind)
+    except UnicodeEncodeError:  # bytes of a file that are no UTF-8
+        texts = [[field and bytes_of(field) for field in record] for record in records]
+        found = pa.array(texts, kind)
+    if (np.diff(found.offsets.to_numpy()) != form).any():
+        raise ValueError("records of other forms")
+    return texts_of_binary(found.values)
 
 
 def bytes_of(text: Any) -> bytes:
@@ -180,25 +154,23 @@ class RecordSource(Source):
 
     def blocks(self, size: int) -> Generator[Block]:
         """Yield the records as text, for what parses it: FASTQ, or FASTA without qualities."""
-        for columns in self._checked(size, PHRED_OFFSET):
-            form, texts = b">%b\n%b\n", [columns.names.each(), columns.bases.each()]
-            if self.layout != "fasta" and columns.qualities is not None:
-                lacking = columns.qualities.lengths < columns.bases.lengths
-                if lacking.any():
-                    problem = "has no qualities, which all reads in turns need: make FASTA of them"
-                    name = columns.names.each()[int(lacking.argmax())]
-                    raise InputError(self.path, problem, f"record {quoted(name)}")
-                form, texts = b"@%b\n%b\n+\n%b\n", [*texts, columns.qualities.each()]
-            lines = [form % fields for fields in zip(*texts, strict=True)]
-            yield np.frombuffer(b"".join(lines), np.uint8)
+        form = b">%b\n%b\n%b" if self.layout == "fasta" else b"@%b\n%b\n+\n%b\n"
+        for given in self._checked(size, PHRED_OFFSET):
+            records = given.each()
+            lacking = given.qualities < given.table[:, LENGTH]
+            if self.layout != "fasta" and lacking.any():
+                problem = "has no qualities, which all reads in turns need: make FASTA of them"
+                name = records[int(lacking.argmax())][0]
+                raise InputError(self.path, problem, f"record {quoted(name)}")
+            yield np.frombuffer(b"".join([form % fields for fields in records]), np.uint8)
 
     def stream(self, size: int, ahead: bool = True) -> Content:
         """Return `blocks`: no thread reads ahead, as an iterator may be bound to its caller's."""
         return self.blocks(size)
 
     @abstractmethod
-    def columns(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
-        """Yield the records in columns of about `size` bytes.
+    def given(self, size: int, phred_offset: int) -> Iterator[GivenRecords]:
+        """Yield the records in pieces of about `size` bytes.
 
         phred_offset  the quality character that means 0
 
@@ -209,8 +181,8 @@ class RecordSource(Source):
         """Return the error for the first record with other fields; they count from `first` on."""
         return InputError(self.path, f"cannot be read from record {first} (from 0) on")
 
-    def in_columns(self, found: Iterator[Fields], form: int, size: int) -> Iterator[RecordColumns]:
-        """Yield records of `form` fields each, in columns of about `size` bytes.
+    def in_pieces(self, found: Iterator[Fields], form: int, size: int) -> Iterator[GivenRecords]:
+        """Yield records of `form` fields each, in pieces of about `size` bytes.
 
         Raises InputError for a record with other fields, after those before it.
         """
@@ -218,33 +190,34 @@ class RecordSource(Source):
         while records := list(islice(found, count)):
             try:
                 are_tuples = all(issubclass(kind, tuple) for kind in set(map(type, records)))
-                if not are_tuples or set(map(len, records)) != {form}:
+                if not are_tuples:
                     raise TypeError
-                columns = RecordColumns.of(records)
+                given = GivenRecords.of(records, form)
             except (TypeError, ValueError) as error:
                 raise self.misfit(records, first) from error
-            yield columns
+            yield given
             first += len(records)
             # Records may become longer: not more than twice as many as before.
-            count = max(1, min(2 * count, size * len(records) // (columns.size + 1)))
+            count = max(1, min(2 * count, size * len(records) // (len(given.text) + 1)))
 
     def spans(self, source: int, size: int, phred_offset: int) -> Iterator[BlockSpan]:
         """Yield the records as blocks of the source of this number; the last may be an error."""
         number = 0
         try:
-            for columns in self._checked(size, phred_offset):
-                yield columns.span(source, number)
+            for given in self._checked(size, phred_offset):
+                mates, left_out = given.mates, given.left_out
+                yield BlockSpan(source, number, given.text, given.table, None, mates, left_out)
                 number += 1
         except Unreadable:
             raise  # a journal must not know of it
         except InputError as error:
             yield BlockSpan(source, number, error=error)
 
-    def _checked(self, size: int, phred_offset: int) -> Iterator[RecordColumns]:
-        """Yield the columns. Raises InputError for a wrong record, after the columns before it."""
+    def _checked(self, size: int, phred_offset: int) -> Iterator[GivenRecords]:
+        """Yield the records. Raises InputError for a wrong one, after those before its piece."""
         first = 0
-        for columns in self.columns(size, phred_offset):
-            if error := columns.error(self.path, first, phred_offset):
+        for given in self.given(size, phred_offset):
+            if error := given.check(self.path, first, phred_offset):
                 raise error
-            yield columns
-            first += len(columns.names)
+            yield given
+            first += len(given.table)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from multigpu.formats.tables.texts import Texts
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -46,6 +48,13 @@ def strings(texts: Sequence[str]) -> "pa.Array":
         return pa.array(texts, pa.string())  # in chunks
     buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(every))]
     return pa.Array.from_buffers(pa.string(), len(texts), buffers)
+
+
+def texts_of_binary(array: "pa.LargeBinaryArray") -> Texts:
+    """Return texts of Arrow, without a copy. What is null has no letters."""
+    _, ends, letters = array.buffers()
+    borders = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
+    return Texts(np.frombuffer(letters or b"", np.uint8), borders[:-1], np.diff(borders))
 
 
 def named(indices: NDArray[Any], names: Sequence[str]) -> "pa.Array":

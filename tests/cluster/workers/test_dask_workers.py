@@ -12,8 +12,8 @@ import pytest
 from multigpu.cluster.workers.dask_workers import DaskWorkers
 
 
-def when_there_is(path: str) -> None:
-    while not os.path.exists(path):
+def when_there_is(path: Path) -> None:
+    while not path.exists():
         time.sleep(0.001)
 
 
@@ -30,7 +30,7 @@ def test_results__do_not_wait_for_those_of_a_worker_that_hangs(
         processes = client.run(os.getpid)
         for name in [*processes] * 10:
             report = partial(lambda name, *_: answered.put(name), name)
-            workers.submit(report, when_there_is, str(go), home=name)
+            workers.submit(report, when_there_is, go, home=name)
         while sum(map(len, client.processing().values())) < 20:
             time.sleep(0.01)
         client.loop.add_callback(time.sleep, 2)  # so that it hears of all of them at once
