@@ -118,6 +118,12 @@ def test_output__never_replaces_an_input(refused: Run, table: str, tmp_path: Pat
     assert given.read_bytes() == Path(table).read_bytes()
 
 
+def test_report__with_a_name_is_told(refused: Run, table: str, tmp_path: Path) -> None:
+    told = refused(table, "--report", "r.html", "-o", str(tmp_path / "out"))
+    place = tmp_path / "out" / "report.html"
+    assert told == f"r.html is no input: --report has no value, and is {place}"
+
+
 def test_output__among_the_inputs_is_noted(
     run_cnv: Any, table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

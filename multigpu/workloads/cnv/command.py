@@ -107,10 +107,14 @@ def _check_files(request: CnvRequest, outputs: CnvOutput, reporting: Reporting) 
     """Raise UsageError for outputs that cannot be written, or would replace an input."""
     from multigpu.formats.storage.sources import ALIGNMENTS
     from multigpu.formats.tables.counts_zarr import is_store
-    from multigpu.workloads.cnv.output.folder import COUNTS, FILES
+    from multigpu.workloads.cnv.output.folder import COUNTS, FILES, REPORT
 
     if request.posterior and not outputs.matrices:
         raise UsageError(f"{option('posterior')} has no effect without {option('matrices')}")
+    for path in texts_of(request.counts_or_bams, "counts_or_bams"):
+        if path.endswith(".html"):
+            place = str(Path(outputs.output) / REPORT)
+            raise UsageError(f"{path} is no input: {option('report')} has no value, and is {place}")
     others = [request.regions, request.ploidy, request.sex, outputs.reference]
     others += request.filter_files
     inputs = [path for path in (*request.paths, *others) if path]
