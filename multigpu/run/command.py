@@ -300,7 +300,7 @@ def compilation_reported() -> Iterator[None]:
             reported = time.monotonic()
             text = f"compiling: {count - 1:,} functions so far"
             if count == 1:
-                text = "compiling for this machine, which only the first run does: up to a minute"
+                text = "compiling for this machine, once for each kind of run: up to a minute"
             with suppress(OSError, ValueError):  # nobody reads it any more
                 sys.stderr.write(f"multigpu: {text}\n")
                 sys.stderr.flush()

@@ -198,13 +198,15 @@ def _read_box(text: str) -> list[float]:
     """Return center and size, six numbers in a text or in the configuration file of Vina there."""
     with suppress(ValueError):
         return [float(word) for word in text.replace(",", " ").split()]
+    found = dict.fromkeys(BOX_NAMES, "")
     try:
-        found = dict(SETTING.findall(Path(text).read_text("utf-8-sig", "replace")))
+        found |= dict(SETTING.findall(Path(text).read_text("utf-8-sig", "replace")))
         return [float(found[name]) for name in BOX_NAMES]
     except OSError:
         raise ValueError from None
-    except (KeyError, ValueError):
-        names = ", ".join(BOX_NAMES)
+    except ValueError:
+        lacking = [name for name in BOX_NAMES if not found[name]] or BOX_NAMES
+        names = ", ".join(lacking)
         raise ValueError(f"{text} does not say {names}, as a configuration of Vina does") from None
 
 
@@ -216,7 +218,7 @@ FILE = Kind("a path", "FILE", lambda value: _text(os.fspath(value)))
 POCKET = replace(FILE, must="a path, to which multigpu.write_pocket writes a Pocket")
 BORDERS = "two whole numbers of which any may be left out"
 SLICE = Kind(f"BEGIN:END, {BORDERS}, e.g. 0:10 or -30:", "BEGIN:END", _slice)
-RANGE = Kind(f"MIN:MAX, {BORDERS}, e.g. 200:600", "MIN:MAX", _range)
+RANGE = Kind(f"MIN:MAX, {BORDERS}, MIN not above MAX, e.g. 200:600", "MIN:MAX", _range)
 ANYTHING = Kind("something else", "FILE", lambda value: value)  # checked by whoever uses it
 BOX_NAMES = ("center_x", "center_y", "center_z", "size_x", "size_y", "size_z")
 SIX = vector("X,Y,Z,SX,SY,SZ")

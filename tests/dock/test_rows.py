@@ -3,7 +3,7 @@
 import numpy as np
 from support.docked import rows_with
 
-from multigpu.workloads.dock.rows import ENERGIES, SCORES, as_tsv, to_arrow
+from multigpu.workloads.dock.rows import ENERGIES, REFINED, SCORES, as_tsv, to_arrow
 
 
 def test_scores__as_text_read_back_equal_and_show_no_negative_zeros() -> None:
@@ -31,7 +31,7 @@ def test_scores__in_arrow_have_full_precision_and_no_angles_where_there_are_none
 
 def test_energies__have_parts_that_add_up_and_places_with_six_decimals() -> None:
     rows = rows_with(score=np.array([0.75, 0.0]))
-    first, second = as_tsv(rows, energies=True).decode().splitlines()
+    first, second = as_tsv(rows, REFINED).decode().splitlines()
     assert first.split("\t") == [
         "lig é", "1", "1", "-0.75", "0.0", "-0.25", "-0.5", "0.75", "-0.2500", "", "1.5000",
         "1.000000000", "0.000000000", "0.000000000", "0.000000000", "-0.000040", "2.000060",
@@ -39,7 +39,7 @@ def test_energies__have_parts_that_add_up_and_places_with_six_decimals() -> None
     ]  # fmt: skip
     parts = ["3", "2", "0.0", "0.5", "0.5", "-0.5", "0.0"]
     assert second.split("\t")[1:11] == [*parts, "", "0.0000", ""]
-    table = to_arrow([rows], energies=True)
+    table = to_arrow([rows], REFINED)
     assert table.column_names[3:7] == [*ENERGIES]
     assert table["energy"].to_pylist() == [-0.75, 0.0]
     assert table["efficiency"].to_pylist() == [-0.25, None]

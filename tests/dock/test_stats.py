@@ -5,7 +5,7 @@ import pytest
 from support.docked import rows_with
 
 from multigpu.workloads.dock import stats
-from multigpu.workloads.dock.rows import ROW_COLUMNS, PoseBatch
+from multigpu.workloads.dock.rows import REFINED, ROW_COLUMNS, PoseBatch
 from multigpu.workloads.dock.stats import Listing, Outliers, are_far
 
 
@@ -38,7 +38,7 @@ def test_listing__does_not_depend_on_chunks(chunk: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(stats, "ROWS", 16)
     # Scores that are often equal.
     drawn = np.random.default_rng(5).integers(0, 9, (40, 4))
-    scores, found = -np.sort(-drawn, axis=1).astype(np.float64), Listing(energies=True)
+    scores, found = -np.sort(-drawn, axis=1).astype(np.float64), Listing(columns=REFINED)
     for begin in range(0, 40, chunk):
         found.take(rows_of(range(begin, min(begin + chunk, 40)), scores))
     table, rank = found.table()

@@ -153,6 +153,8 @@ def test_formats__have_the_columns_of_errors(scan: Scan, tmp_path: Path) -> None
     *[({"max_mismatches": 5, "hits": hits}, ("up to 5 mismatches: .* 'short' has only 5 bases and"
        " would match everywhere; allow fewer, or a share of the length"))
       for hits in ("first", "best", "all")],
+    ({"max_mismatches": 0.2, "hits": "top", "min_delta": 5}, ("up to 1 mismatch, and 4 for ties: .*"
+     "; allow fewer, or scan long and short signatures apart, or a smaller min_delta$")),
 ])  # fmt: skip
 def test_limits__that_cannot_be_are_refused(options: dict[str, Any], problem: str) -> None:
     signatures = [("long", "ACGTACGT"), ("short", "ACGTA")]
@@ -279,3 +281,15 @@ def test_adapter__that_the_read_cuts_off(scan: Scan, store: Any) -> None:
     options += ("--overhang", "both", "--hits", "best", "--min-overlap", "2")
     both = scan(samples, options=options).splitlines()[3:]
     assert both == [b"in\ta\t0\t10\t+\t\t0", b"two\ta\t46\t48\t+\t\t0"]
+
+
+@pytest.mark.parametrize(("read", "signatures", "options"), [
+    ("AACCGGTTAAGTACGA", ["AACCGGTTAT", "GTACT"], {"max_mismatches": 0.1}),
+    ("TCAT", ["TGCAT", "GGA"], {"max_edits": 0.2, "min_delta": 2}),
+])  # fmt: skip
+def test_top__counts_as_tied_what_has_more_errors_than_its_own_share(
+    read: str, signatures: list[str], options: dict[str, Any]
+) -> None:
+    named = [("long", signatures[0]), ("short", signatures[1])]
+    found = multigpu.scan([("r", read)], named, gpus="none", hits="top", **options).to_pandas()
+    assert found[["signature", "tied"]].to_numpy().tolist() == [["long", 2]]

@@ -52,7 +52,7 @@ def parse_floats(words: Sequence[bytes], row: int, what: str = "coordinates") ->
     try:
         return [float(word) for word in words]
     except ValueError:
-        shown = quoted(b" ".join(words))
+        shown = quoted(b" ".join(words).rstrip())
         raise MoleculeError(
             f"line {row + 1}: the {what} {shown} cannot be read as numbers"
         ) from None
@@ -71,7 +71,7 @@ def parse_integers(words: Sequence[bytes], row: int) -> list[int]:
     try:
         return [int(word) for word in words]
     except ValueError:
-        shown = quoted(b" ".join(words))
+        shown = quoted(b" ".join(words).rstrip())
         raise MoleculeError(f"line {row + 1}: {shown} should be whole numbers") from None
 
 

@@ -51,7 +51,7 @@ class DockResult:
 
     def to_table(self) -> "pa.Table":
         """Return all poses as a pyarrow table with the columns of the table of scores."""
-        return to_arrow(list(self), self._job.with_energies)
+        return to_arrow(list(self), self._job.columns)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return all poses as a pandas frame with the columns of the table of scores."""

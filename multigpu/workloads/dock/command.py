@@ -61,7 +61,7 @@ def command(request: DockRequest, out: DockOutput, reporting: Reporting) -> int:
             reporting.say(f"{count}; any other is within {job.covering_radius:.3g}°")
 
         with reporting.watch(job, "dock", lambda: _docked(job), output):
-            with files.open(job.with_energies) as write:
+            with files.open(job.columns) as write:
                 for docked in job.parts(files.format):
                     begin = now()
                     write(docked)

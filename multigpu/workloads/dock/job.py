@@ -32,6 +32,7 @@ from multigpu.workloads.dock.parts import (
 from multigpu.workloads.dock.plan import DockPlan, dock_spans, plan_dock
 from multigpu.workloads.dock.pocket import make_pocket, with_other_types
 from multigpu.workloads.dock.request import DockRequest
+from multigpu.workloads.dock.rows import BOX_SCORES, REFINED, SCORES, Formats
 from multigpu.workloads.dock.search import field_of, grouping_of, search_of, whole_box_of
 from multigpu.workloads.dock.stats import DockStats, Listing
 from multigpu.workloads.dock.work import DockWorkload
@@ -70,7 +71,7 @@ class DockJob(Job):
         if self.reference is not None and not self.with_energies:
             problem = "is for a whole box of energies: no other search gives RMSDs to it"
             raise UsageError(f"{option('reference')} {problem}")
-        self.listing = Listing(energies=self.with_energies)
+        self.listing = Listing(columns=self.columns)
         self.field = field_of(self.pocket, options)
         self.search = search_of(options, self.pocket, self.whole)
 
@@ -98,6 +99,13 @@ class DockJob(Job):
     def with_energies(self) -> bool:
         """Whether poses have columns of energies, kcal/mol."""
         return self.whole is not None and bool(self.pocket.types)
+
+    @property
+    def columns(self) -> Formats:
+        """Return the columns of the table of scores."""
+        if self.whole is None:
+            return SCORES
+        return REFINED if self.with_energies else BOX_SCORES
 
     def parts(self, pose_format: str | None = None) -> Iterator[DockedLigands]:
         """Yield docked ligands in the order of the input.

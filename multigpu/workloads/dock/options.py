@@ -139,7 +139,9 @@ class DockOptions(Options, group="Search"):
             raise UsageError(f"{one} makes every record a ligand, {two} joins them: give one")
         if self.refine == "rigid" and self.interpolation == "nearest":
             how = f"{option('interpolation')} nearest"
-            raise UsageError(f"{option('refine')} rigid needs slopes, which {how} has not")
+            raise UsageError(
+                f"{option('refine')} rigid goes downhill step by step, and {how} has jumps only"
+            )
 
     def is_whole_box(self, has_types: bool, is_receptor: bool = False) -> bool:
         """Whether the whole box is searched.

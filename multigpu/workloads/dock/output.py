@@ -16,7 +16,15 @@ from multigpu.formats.storage.compressed import compressed_output, compression_o
 from multigpu.formats.storage.suffixes import PARQUET, suffix_of_output, uncompressed_suffix
 from multigpu.formats.tables.parquet import COMPRESSED_INSIDE, RowGroups
 from multigpu.workloads.dock.parts import DockedLigands, Skipped
-from multigpu.workloads.dock.rows import LINE_BREAKS, PoseBatch, as_tsv, header, one_line, to_arrow
+from multigpu.workloads.dock.rows import (
+    LINE_BREAKS,
+    Formats,
+    PoseBatch,
+    as_tsv,
+    header,
+    one_line,
+    to_arrow,
+)
 
 OTHER_TABLES = (".csv", ".xls", ".xlsx", ".json")
 SCORES, ERRORS = "scores.tsv", "errors.tsv"
@@ -64,17 +72,17 @@ class DockFiles:
         return journal_of(str(self.poses)) if is_replaced(self.poses) else None
 
     @contextmanager
-    def open(self, energies: bool = False) -> Iterator[Callable[[DockedLigands], None]]:
+    def open(self, columns: Formats) -> Iterator[Callable[[DockedLigands], None]]:
         """Yield a function that writes docked ligands, in the order of the input.
 
-        energies: whether the table of scores has columns of them
+        columns: of the table of scores
 
         The files get their names when the block ends without an error.
         """
         skipped: list[Skipped] = []
         scores, errors = tables_beside(self.poses)
         with compressed_output(self.poses) as poses:
-            with score_output(self.scores or scores, energies) as write_scores:
+            with score_output(self.scores or scores, columns) as write_scores:
                 written = 0
 
                 def write(docked: DockedLigands) -> None:
@@ -111,10 +119,8 @@ def tables_beside(path: str | None) -> tuple[str | None, str]:
 
 
 @contextmanager
-def score_output(path: str | None, energies: bool) -> Iterator[Callable[[PoseBatch], Any]]:
+def score_output(path: str | None, columns: Formats) -> Iterator[Callable[[PoseBatch], Any]]:
     """Open a table that gets its name when the block ends without an error; None: no table.
-
-    energies: whether it has columns of energies
 
     It is Parquet by the suffix .parquet or .pq, else tab-separated text, compressed as the suffix
     says.
@@ -122,13 +128,13 @@ def score_output(path: str | None, energies: bool) -> Iterator[Callable[[PoseBat
     if path is None:
         yield lambda rows: None
     elif suffix_of_output(path) in PARQUET:
-        schema, repeated = to_arrow([], energies).schema, ["ligand", "source"]
+        schema, repeated = to_arrow([], columns).schema, ["ligand", "source"]
         with atomic_output(path) as raw, RowGroups(raw, schema, repeated) as groups:
-            yield lambda rows: groups.write(to_arrow([rows], energies))
+            yield lambda rows: groups.write(to_arrow([rows], columns))
     else:
         with compressed_output(path) as text:
-            text.write(header(energies).encode())
-            yield lambda rows: text.write(as_tsv(rows, energies))
+            text.write(header(columns).encode())
+            yield lambda rows: text.write(as_tsv(rows, columns))
 
 
 def write_errors(path: str, skipped: Sequence[Skipped]) -> None:

@@ -181,10 +181,11 @@ class DockedPoses:
         energies = {
             "energy": map("{:.6f}".format, (-rows.score).tolist()),
             "energy_unrefined": map("{:.6f}".format, (-rows.unrefined).tolist()),
-            "conformer": map(str, rows.conformer.tolist()),
         }
+        conformers = {"conformer": map(str, rows.conformer.tolist())}
         texts = {
             **(energies if self.workload.with_energies else {}),
+            **(conformers if self.workload.whole is not None else {}),
             "score": map("{:.6f}".format, rows.score.tolist()),
             "pose": map(str, rows.pose.tolist()),
             "rotation": map(str, rows.rotation.tolist()),

@@ -1,6 +1,6 @@
 """Rows of the table of scores, one for each pose: as columns, as text, as Arrow."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,14 @@ from multigpu.formats.tables.texts import replace_undecodable
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Formats = Mapping[str, str]  # of each column of a table in text
+
 ANGLES, PLACE = ("alpha", "beta", "gamma"), ("x", "y", "z")
 ENERGIES = ("energy", "energy_unrefined", "energy_electrostatic", "energy_other")
 NULLABLE = ("rmsd_to_input", "strain", "rmsd_to_reference")
 # Columns of a batch that are several columns of the table.
 SPLIT = {"angles": ANGLES, "quaternion": ("qw", "qx", "qy", "qz"), "place": PLACE}
-# Each column with its format in text, in a grid of scores.
+# In a grid of scores.
 SCORES = {
     "ligand": "%s", "pose": "%d", "score": "%r", **dict.fromkeys(ANGLES, "%s"),
     **dict.fromkeys(SPLIT["quaternion"], "%.9f"), **dict.fromkeys(PLACE, "%.4f"),
@@ -32,6 +34,11 @@ REFINED = {
     **dict.fromkeys(SPLIT["quaternion"], "%.9f"), **dict.fromkeys(PLACE, "%.6f"),
     "rmsd_to_input": "%s", "rotation": "%d", "atoms": "%d", "source": "%s",
     "atoms_outside": "%d",
+}  # fmt: skip
+# In a whole box of scores.
+BOX_SCORES = {
+    "ligand": "%s", "conformer": "%d", "pose": "%d", "score": "%r", "score_unrefined": "%r",
+    "strain": "%s", **SCORES, **dict.fromkeys(PLACE, "%.6f"),
 }  # fmt: skip
 LINE_BREAKS = str.maketrans("\t\n\r", "???")
 
@@ -97,19 +104,18 @@ class PoseBatch:
 ROW_COLUMNS = [each.name for each in fields(PoseBatch) if each.name != "coordinates"]
 
 
-def header(energies: bool) -> str:
+def header(formats: Formats) -> str:
     """Return the first line of a table."""
-    return "\t".join(REFINED if energies else SCORES) + "\n"
+    return "\t".join(formats) + "\n"
 
 
-def as_tsv(rows: PoseBatch, energies: bool = False) -> bytes:
+def as_tsv(rows: PoseBatch, formats: Formats = SCORES) -> bytes:
     """Return the rows as lines of text.
 
     Scores are the shortest decimals that read back equal. Angles are empty where rotations are not
     made of angles.
     """
-    formats = REFINED if energies else SCORES
-    columns = columns_of(rows, energies)
+    columns = columns_of(rows, formats)
     for name in columns.keys() & {*ANGLES}:
         columns[name] = ["" if np.isnan(x) else f"{x:.10g}" for x in columns[name].tolist()]
     for name in columns.keys() & {"efficiency", *NULLABLE}:
@@ -129,17 +135,16 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def to_arrow(batches: Sequence[PoseBatch], energies: bool = False) -> "pa.Table":
-    """Return the columns of the table in full precision.
+def to_arrow(batches: Sequence[PoseBatch], names: Collection[str] = SCORES) -> "pa.Table":
+    """Return columns of the table in full precision.
 
     Angles are null where rotations are not made of angles.
     """
     pa = pyarrow()
     types = {"ligand": pa.string(), "source": pa.string(), "rotation": pa.int64()}
     types |= dict.fromkeys(("conformer", "pose", "atoms", "atoms_outside"), pa.int32())
-    names = REFINED if energies else SCORES
     schema = pa.schema([pa.field(name, types.get(name, pa.float64())) for name in names])
-    columns = (columns_of(rows, energies).values() for rows in batches)
+    columns = (columns_of(rows, names).values() for rows in batches)
     tables = [pa.Table.from_arrays([*map(_arrow_array, each)], schema=schema) for each in columns]
     return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema)
 
@@ -150,13 +155,13 @@ def _arrow_array(column: "list[str] | NDArray[Any]") -> "pa.Array":
     return numbers(column, nan_is_null=column.dtype.kind == "f")
 
 
-def columns_of(rows: PoseBatch, energies: bool) -> dict[str, Any]:
-    """Return the columns of the table by name."""
+def columns_of(rows: PoseBatch, names: Collection[str]) -> dict[str, Any]:
+    """Return columns of the table by name."""
     energy, unrefined = 0.0 - rows.score, 0.0 - rows.unrefined  # no -0.0
     parts = energy, unrefined, rows.electrostatic, energy - rows.electrostatic
     columns = {name: getattr(rows, name) for name in ROW_COLUMNS}
-    columns |= zip(ENERGIES, parts, strict=True)
+    columns |= {**dict(zip(ENERGIES, parts, strict=True)), "score_unrefined": rows.unrefined}
     columns["efficiency"] = np.where(rows.heavy, energy / np.maximum(rows.heavy, 1), np.nan)
-    for whole, names in SPLIT.items():
-        columns |= zip(names, np.ascontiguousarray(columns[whole].T), strict=True)
-    return {name: columns[name] for name in (REFINED if energies else SCORES)}
+    for whole, parts_of in SPLIT.items():
+        columns |= zip(parts_of, np.ascontiguousarray(columns[whole].T), strict=True)
+    return {name: columns[name] for name in names}

@@ -17,7 +17,15 @@ from multigpu.kernels.rotation.rotations import (
 from multigpu.kernels.rotation.types import Field, PoseSearch
 from multigpu.run.values import Vector
 from multigpu.workloads.dock.grouping import EACH_ALONE, Grouping
-from multigpu.workloads.dock.options import BAND, OTHERS, REFINED, ROTATIONS, STEP, DockOptions
+from multigpu.workloads.dock.options import (
+    BAND,
+    IN_PLACE,
+    OTHERS,
+    REFINED,
+    ROTATIONS,
+    STEP,
+    DockOptions,
+)
 
 MOST_BEYOND = 100.0  # Å, of a box beyond the maps: farther no atom of a ligand is in them
 WHOLE_BOX_ONLY = ("conformers", "group_by", "refine")
@@ -61,7 +69,9 @@ def grouping_of(options: DockOptions, whole: WholeBox | None) -> Grouping:
         if given:
             asks = [name for name in OTHERS if getattr(options, name) not in (None, False)]
             other = f", and {option(asks[0])} asks for another search" if asks else ""
-            cure = f"give {option('step')}, or leave out one of them"
+            cure = "leave out one of them"
+            if not {*asks} & {*IN_PLACE}:
+                cure = f"give {option('step')}, or {cure}"
             raise UsageError(f"{option(given[0])} is for a whole box{other}: {cure}")
         return EACH_ALONE
     return EACH_ALONE if options.conformers else Grouping(options.group_by or "title")

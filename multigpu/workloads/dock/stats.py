@@ -1,5 +1,6 @@
 """Numbers of a docking job so far, and its best ligands as a report lists them."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -105,12 +106,12 @@ class DockStats(JobStats):
 class Listing:
     """The best ligands so far."""
 
-    energies: bool  # whether poses have columns of energies
+    columns: Collection[str]  # of poses
     parts: list[dict[str, NDArray[Any]]] = field(default_factory=list)  # columns of poses, by name
 
     def take(self, rows: PoseBatch) -> None:
         """Add the poses of ligands, each with all of its rows."""
-        columns = columns_of(rows, self.energies) | {"heavy_atoms": rows.heavy}
+        columns = columns_of(rows, self.columns) | {"heavy_atoms": rows.heavy}
         texts = {name: np.array(columns[name], object) for name in ("ligand", "source")}
         kept = rows.pose <= POSES
         self.parts.append({name: values[kept] for name, values in (columns | texts).items()})

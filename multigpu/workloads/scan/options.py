@@ -175,8 +175,8 @@ class ScanOptions(Options, group="Search"):
             self._refuse_beside(f"{option('hits')} sites", NOT_WITH_BULGES)
             if bool(self.exact_prefix) == bool(self.exact_suffix):
                 one = f"{option('exact_prefix')} or {option('exact_suffix')}"
-                problem = f"needs the end that sites share: give {one}"
-                raise UsageError(f"{option('hits')} sites {problem}")
+                cure = f"give {one}{', not both' if self.exact_prefix else ''}"
+                raise UsageError(f"{option('hits')} sites needs the end that sites share: {cure}")
 
     def _refuse_beside(self, what: str, others: Iterable[str]) -> None:
         """Raise UsageError where one of others, which do not go with an option, is given."""

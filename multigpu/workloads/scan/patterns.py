@@ -48,8 +48,15 @@ def limits_of(patterns: Patterns, options: ScanOptions) -> Limits:
 
 
 def searched_errors(lengths: NDArray[np.int64], options: ScanOptions) -> NDArray[np.int64]:
-    """Return int64[n]: the most errors that patterns of these lengths are searched with."""
-    return np.minimum(allowed_bases(options.most_errors, lengths) + options.spare_errors, lengths)
+    """Return int64[n]: the most errors that patterns of these lengths are searched with.
+
+    Where the best signature of a read is looked for, any other that has as few errors is tied, also
+    where these are more than its own share.
+    """
+    most = allowed_bases(options.most_errors, lengths)
+    if options.are_top and not options.overhang:
+        most = np.full_like(most, most.max(initial=0))
+    return np.minimum(most + options.spare_errors, lengths)
 
 
 def longest_match(lengths: NDArray[np.int64], options: ScanOptions) -> int:
@@ -78,14 +85,24 @@ def check_errors(signatures: Signatures, options: ScanOptions) -> None:
     spare = lengths - searched_errors(lengths, options) - options.max_rna_bulges
     at = int(np.argmin(spare))
     if spare[at] <= 0:
-        kind = "edits" if options.max_edits else "mismatches"
-        more = f", and {options.spare_errors} for ties" if options.spare_errors else ""
+        most, cures = options.most_errors, ["allow fewer"]
+        if isinstance(most, float):
+            most = int(allowed_bases(most, lengths).max())
+            cures += ["scan long and short signatures apart"] * options.are_top
+        else:
+            cures.append("a share of the length (e.g. 0.1)")
+        kind = "edit" if options.max_edits else "mismatch"
+        kind += "" if most == 1 else "s" if options.max_edits else "es"
+        more = ""
+        if options.spare_errors:
+            more = f", and {options.spare_errors} for ties"
+            cures.append(f"a smaller {option('min_delta')}")
         if options.max_rna_bulges:
             more = f", and {_bases(options.max_rna_bulges)} in RNA bulges"
+        what = "barcode" if options.sample_sheet else "signature"
         raise UsageError(
-            f"up to {options.most_errors} {kind}{more}: the signature"
-            f" {quoted(signatures.names[at])} has only {_bases(lengths[at])} and would match"
-            " everywhere; allow fewer, or a share of the length (e.g. 0.1)"
+            f"up to {most} {kind}{more}: the {what} {quoted(signatures.names[at])} has only"
+            f" {_bases(lengths[at])} and would match everywhere; {', or '.join(cures)}"
         )
 
 
