@@ -104,6 +104,21 @@ def test_run__with_conformers_is_the_same_cut(dock: Dock, pocket: str, conformer
         assert row["rmsd_to_reference"] == ""
 
 
+def test_scores__of_a_whole_box_tell_conformers_and_what_refinement_gained(dock: Dock) -> None:
+    Path("a.smi").write_bytes(b"CCO ethanol\n")
+    options = "--rotations 20 --step 1 --top 20 --min-rmsd 0.2 --conformers 3 --refine rigid"
+    assert dock(*options.split(), "-o", "a.sdf", of="a.smi") == 0
+    rows = table("a.scores.tsv")
+    assert {row["conformer"] for row in rows} == {"1", "2", "3"}
+    assert "> <multigpu_conformer>" in Path("a.sdf").read_text()
+    gains = [float(row["score"]) - float(row["score_unrefined"]) for row in rows]
+    assert min(gains) >= 0
+    assert max(gains) > 0
+    assert {len(row["x"].partition(".")[2]) for row in rows} == {6}
+    assert all(float(row["strain"]) >= 0 for row in rows)
+    assert "energy" not in rows[0]
+
+
 def test_run__ranks_conformers(dock: Dock, pocket: str, caplog: pytest.LogCaptureFixture) -> None:
     Path("a.smi").write_bytes(b"CCO ethanol\nCC(=O)N amide\n")
     run(dock, pocket, "a.smi", "made", "--conformers", "3", "--top", "50", "--min-rmsd", "0")
@@ -140,6 +155,7 @@ def test_run__of_huge_ligands(dock: Dock, tmp_path: Path, caplog: pytest.LogCapt
     ("--conformers 3 --group-by title --step 1", "conformers makes every record a ligand"),
     ("--conformers 3", "and rotations asks for another search: give step, or leave"),
     ("--refine rigid --in-place", "refine is for a whole box, and in_place asks for another"),
+    ("--refine rigid --in-place", "search: leave out one of them$"),
     ("--reference none.sdf --step 1", r"none\.sdf"),
 ])  # fmt: skip
 def test_options__are_refused(dock: Dock, pocket: str, options: str, problem: str) -> None:

@@ -177,6 +177,7 @@ def test_command__writes_what_the_function_returns(
     ("peptide.pdbqt --box 0,0,0 6,6,nan", "the lengths must be above 0, nothing beyond"),
     ("peptide.pdbqt --box 0,0,0,6,6", "Invalid value for '--box': expected X,Y,Z SX,SY,SZ"),
     ("peptide.pdbqt --box peptide.pdbqt", "'--box': peptide.pdbqt does not say center_x,"),
+    ("peptide.pdbqt --box vina.txt", "vina.txt does not say center_y, size_z, as a"),
     ("peptide.pdbqt --box 99,0,0 6,6,6", "the box around 99,0,0 misses the receptor: its"),
     ("peptide.pdbqt --box 0,0,0 6,6,600", "1 to 1022 an axis are possible: change --spac"),
     ("peptide.pdbqt --box 0,0,0 150,150,150", "bytes of memory, and"),
@@ -187,11 +188,12 @@ def test_command__refuses_in_a_line(
     receptor: str, main: Run, monkeypatch: pytest.MonkeyPatch, options: str, problem: str
 ) -> None:
     monkeypatch.setattr(pockets.memory, "free_bytes", lambda _: 1 << 30)
+    Path("vina.txt").write_text("center_x = 1\ncenter_z = 1\nsize_x = 9\nsize_y = 9\n")
     output = [] if "-o" in options or "Missing" in problem else ["-o", "p.maps.fld"]
     ran = main("pocket", *options.split(), *output, "--gpus", "none")
     assert ran.status == 2
     assert problem in ran.problem
-    assert files() == ["peptide.pdbqt"]
+    assert files() == ["peptide.pdbqt", "vina.txt"]
 
 
 @pytest.mark.parametrize("error", [MemoryError, DeviceFailed("gpu", "it fell off the bus")])
