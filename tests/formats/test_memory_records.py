@@ -29,6 +29,14 @@ def test_blocks__are_of_whole_records() -> None:
     assert scored == [[(b"one", b"AC", b"I@")], [(b"two", b"AC", b"")]]
 
 
+def test_text__is_fasta_where_the_first_record_has_no_quality() -> None:
+    records = records_or_paths([("one", "AC", None), ("two words", "GT", "II")], "samples")
+    assert b"".join(block.tobytes() for block in records.blocks(9)) == b">one\nAC\n>two\nGT\n"
+    records = records_or_paths([("one", "AC", "II"), ("two words", "GT", "I5")], "samples")
+    expected = b"@one\nAC\n+\nII\n@two\nGT\n+\nI5\n"
+    assert b"".join(block.tobytes() for block in records.blocks(9)) == expected
+
+
 EXPECTED = r"record 2 \(from 0\): expected \(name, sequence, quality\) as text; got"
 
 

@@ -154,15 +154,16 @@ class RecordSource(Source):
 
     def blocks(self, size: int) -> Generator[Block]:
         """Yield the records as text, for what parses it: FASTQ, or FASTA without qualities."""
-        form = b">%b\n%b\n%b" if self.layout == "fasta" else b"@%b\n%b\n+\n%b\n"
+        is_fasta = self.layout == "fasta"
+        form, kept = (b">%b\n%b\n", 2) if is_fasta else (b"@%b\n%b\n+\n%b\n", 3)
         for given in self._checked(size, PHRED_OFFSET):
             records = given.each()
             lacking = given.qualities < given.table[:, LENGTH]
-            if self.layout != "fasta" and lacking.any():
+            if lacking.any() and not is_fasta:
                 problem = "has no qualities, which all reads in turns need: make FASTA of them"
                 name = records[int(lacking.argmax())][0]
                 raise InputError(self.path, problem, f"record {quoted(name)}")
-            yield np.frombuffer(b"".join([form % fields for fields in records]), np.uint8)
+            yield np.frombuffer(b"".join([form % fields[:kept] for fields in records]), np.uint8)
 
     def stream(self, size: int, ahead: bool = True) -> Content:
         """Return `blocks`: no thread reads ahead, as an iterator may be bound to its caller's."""
